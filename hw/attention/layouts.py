@@ -20,6 +20,7 @@ __all__ = [
     "context_entry", "query_job", "encode_request", "code_write", "token_item", "selection_counts",
     "row_beat", "fetch_status", "logit_item", "state_beat", "append_row", "exponents",
     "retrieval_job", "query_vector", "full_state_beat", "float_beat", "result_beat",
+    "command", "data_beat", "issued_query", "command_status",
 ]
 
 
@@ -94,7 +95,7 @@ def context_entry(config: AttentionConfig) -> data.StructLayout:
         "capacity": config.token_bits,
         "code_line": 32,              # first line in the code memory (resident)
         "code_address": address,      # byte address of the first code line (streamed)
-        "table_base": config.table_bits,
+        "table_base": config.table_bits + 1,
         "key_base": address, "key_limit": address,
         "key_page_stride": stride, "key_row_stride": 16,
         "value_base": address, "value_limit": address,
@@ -163,8 +164,14 @@ def token_item(config: AttentionConfig) -> data.StructLayout:
 
 
 def selection_counts(config: AttentionConfig) -> data.StructLayout:
-    """What a query selected, sent once per query after its END item."""
+    """What a query selected, sent once per query after its END item.
+
+    ``error``: the codes could not be read (streamed codes only), the selection is not valid. ``beats``:
+    bus beats of code lines read.
+    """
     return data.StructLayout({
+        "error": Error,
+        "beats": 24,
         "full": config.token_bits,
         "coarse": config.token_bits,
         "summaries": config.page_bits + 1,
@@ -227,9 +234,11 @@ def append_row(config: AttentionConfig) -> data.StructLayout:
     """A token to append: rows as stored (upper plane, then lower plane) and its exponents.
 
     ``last`` marks the last row of an APPEND command. With ``has_code`` the code comes ready-made;
-    otherwise the unit encodes the key.
+    otherwise the unit encodes the key. A row with an ``error`` other than NONE is not written: it
+    fails its command with that error.
     """
     return data.StructLayout({
+        "error": Error,
         "context": config.context_bits,
         "position": config.position_bits,
         "last": 1,
@@ -267,6 +276,64 @@ def full_state_beat(config: AttentionConfig) -> data.StructLayout:
         "values": data.ArrayLayout(signed(STATE_BITS), config.result_lanes),
         "last": 1,
     })
+
+
+def command(config: AttentionConfig) -> data.StructLayout:
+    """A command. The fields past ``context`` are those of the opcode, the others are ignored.
+
+    QUERY: ``select`` to ``exponents``; ``visible`` 0 means the whole context. ``full`` and
+    ``coarse`` are counts (BUDGET), 1/65536 of the visible tokens (PERCENTILE) or exclusive distance
+    limits (DISTANCE). APPEND: ``count`` tokens, ``has_code``. WEIGHTS: ``count`` rows of the weight
+    memory from ``index``.
+    """
+    amount = PERCENT_FRACTION_BITS + config.token_bits
+    return data.StructLayout({
+        "opcode": Opcode,
+        "tag": 16,
+        "context": 16,
+        "count": 32,
+        "index": 16,
+        "has_code": 1,
+        "select": Select,
+        "logits_only": 1,
+        "summaries": 1,
+        "want_output": 1,
+        "want_state": 1,
+        "visible": 32,
+        "full": amount,
+        "coarse": amount,
+        "sink": config.token_bits,
+        "recent": config.token_bits,
+        "minimum": config.token_bits,
+        "exponents": data.ArrayLayout(EXPONENT_BITS, config.group),
+    })
+
+
+def data_beat(config: AttentionConfig) -> data.StructLayout:
+    """A beat of a command's data; ``last`` on the command's final beat. Each record starts a beat.
+
+    QUERY: a record per head: ``head_dim`` mantissas, little-endian; with ``has_code`` one more with
+    the group's codes. APPEND: a record per token: K row, V row (both as stored: upper plane, lower
+    plane), K exponents, V exponents, and the code with ``has_code``. WEIGHTS: a record per row:
+    ``head_dim`` signed bytes.
+    """
+    return data.StructLayout({"data": config.memory_bytes * 8, "last": 1})
+
+
+def issued_query(config: AttentionConfig) -> data.StructLayout:
+    """A query on its way, as the results side must know it, in the order of issue."""
+    return data.StructLayout({
+        "tag": 16,
+        "slot": config.slot_bits,
+        "logits_only": 1,
+        "want_output": 1,
+        "want_state": 1,
+    })
+
+
+def command_status(config: AttentionConfig) -> data.StructLayout:
+    """The outcome of a command that ends before retrieval: a refused query, an append, weights."""
+    return data.StructLayout({"tag": 16, "error": Error, "length": config.token_bits})
 
 
 def float_beat(config: AttentionConfig) -> data.StructLayout:

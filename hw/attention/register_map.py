@@ -1,0 +1,132 @@
+"""The register map of the attention unit, described once.
+
+The hardware decodes from this list, the benches address by it, and ``docs/registers.md`` is
+written from it (``python -m hw.attention.register_map``).
+"""
+
+from dataclasses import dataclass
+
+__all__ = ["Register", "REGISTERS", "ENTRY_FIELDS", "COUNTERS", "address_of"]
+
+
+@dataclass(frozen=True)
+class Register:
+    """One 32-bit register.
+
+    ``access``: ``ro`` read-only, ``rw`` read-write, ``wo`` write-only, ``w1c`` write one to clear.
+    """
+
+    name: str
+    address: int
+    access: str
+    text: str
+
+
+# Staged context entry: (field of ``context_entry``, is it an address of two words).
+ENTRY_FIELDS = (
+    ("length", False), ("capacity", False), ("code_line", False), ("code_address", True),
+    ("table_base", False), ("weight_set", False),
+    ("key_base", True), ("key_limit", True), ("key_page_stride", False), ("key_row_stride", False),
+    ("value_base", True), ("value_limit", True), ("value_page_stride", False),
+    ("value_row_stride", False),
+    ("summary_base", True), ("summary_limit", True), ("summary_page_stride", False),
+)
+
+COUNTERS = (
+    ("cycles_busy", "Cycles in which work went on and nothing below applies"),
+    ("cycles_memory", "Cycles in which the unit waited for the memory port"),
+    ("cycles_output", "Cycles in which the result stream was not taken"),
+    ("cycles_idle", "Cycles without a command"),
+    ("cycles_matching", "Cycles in which code lines were compared"),
+    ("cycles_scanning", "Cycles in which pages were scanned for selected tokens"),
+    ("beats_read", "Memory beats read"),
+    ("beats_written", "Memory beats written"),
+    ("commands", "Commands closed, failed ones included"),
+    ("contexts_rejected", "Context entries refused"),
+    ("errors_opcode", "Commands that failed with error OPCODE"),
+    ("errors_context", "... CONTEXT"),
+    ("errors_empty", "... EMPTY"),
+    ("errors_visible", "... VISIBLE"),
+    ("errors_budget", "... BUDGET"),
+    ("errors_capacity", "... CAPACITY"),
+    ("errors_window", "... WINDOW"),
+    ("errors_bus", "... BUS"),
+    ("errors_short", "... SHORT"),
+    ("errors_data", "... DATA"),
+    ("errors_exponent", "... EXPONENT"),
+    ("errors_write", "... WRITE"),
+)
+
+
+def _registers() -> tuple[Register, ...]:
+    rows = [
+        Register("id", 0x00, "ro", "0x4b565341 (\"KVSA\")"),
+        Register("version", 0x04, "ro", "Major in 31:16, minor in 15:0"),
+        Register("head_dim", 0x08, "ro", "Elements of a row"),
+        Register("code_bits", 0x0C, "ro", "Bits of a code"),
+        Register("lanes", 0x10, "ro", "Codes matched per cycle"),
+        Register("max_tokens", 0x14, "ro", "Longest context"),
+        Register("group", 0x18, "ro", "Query heads per KV head"),
+        Register("contexts", 0x1C, "ro", "Entries of the context table"),
+        Register("interrupt_pending", 0x20, "w1c", "Bit 0: a command closed; bit 1: a command failed"),
+        Register("interrupt_enable", 0x24, "rw", "Bits as interrupt_pending"),
+        Register("counter_clear", 0x28, "wo", "Write 1: all counters to zero"),
+        Register("busy", 0x2C, "ro", "1 while a command is in progress"),
+        Register("table_index", 0x30, "rw", "Block-table entry to write next"),
+        Register("table_page", 0x34, "wo",
+                 "Physical page of that entry; writing it enters it and increments table_index"),
+        Register("context_index", 0x40, "rw", "Context that the registers below act on"),
+        Register("context_enter", 0x44, "wo",
+                 "Write 1: enter the staged entry; write 0: make the context invalid"),
+        Register("context_fault", 0x48, "ro",
+                 "Outcome of the latest entry: 0 entered, 1 index, 2 alignment, 3 capacity, "
+                 "4 code region, 5 weight set, 6 block table"),
+        Register("context_length", 0x4C, "ro", "Valid in bit 31, current length of context_index"),
+    ]
+    address = 0x80
+    for name, is_address in ENTRY_FIELDS:
+        rows.append(Register(f"entry_{name}", address, "rw",
+                             f"Staged entry: {name}" + (", low word" if is_address else "")))
+        address += 4
+        if is_address:
+            rows.append(Register(f"entry_{name}_high", address, "rw",
+                                 f"Staged entry: {name}, high word"))
+            address += 4
+    address = 0x180
+    for name, text in COUNTERS:
+        rows.append(Register(name, address, "ro", text))
+        address += 4
+    return tuple(rows)
+
+
+REGISTERS = _registers()
+_BY_NAME = {register.name: register for register in REGISTERS}
+
+
+def address_of(name: str) -> int:
+    """Byte address of a register.
+
+    Raises
+    ------
+    ValueError
+        There is no register of that name.
+    """
+    if name not in _BY_NAME:
+        raise ValueError(f"register must be one of {', '.join(sorted(_BY_NAME))}, not {name!r}")
+    return _BY_NAME[name].address
+
+
+def to_markdown() -> str:
+    """The register map as a Markdown page."""
+    lines = [
+        "# Registers of the attention unit", "",
+        "AXI4-Lite, 32 bits wide, byte addresses. Written by `make docs`; do not edit.",
+        "Reads of an address without a register, and writes to one that takes none, answer SLVERR.", "",
+        "| address | name | access | meaning |", "|---|---|---|---|",
+    ]
+    lines += [f"| 0x{r.address:03x} | `{r.name}` | {r.access} | {r.text} |" for r in REGISTERS]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(to_markdown(), end="")

@@ -1,0 +1,1 @@
+"""Arithmetic of the datapaths: small units and expressions, each with a golden twin."""

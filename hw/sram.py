@@ -75,11 +75,15 @@ class Sram(wiring.Component):
         return Shape.cast(self.shape).width
 
     def elaborate(self, platform):
+        m = Module()
         if (isinstance(platform, VerilogPlatform)
                 and self.width * self.depth >= platform.sram_threshold_bits):
-            return self._instantiate_macro(platform)
+            self._build_macro(m, platform)
+        else:
+            self._build_memory(m)
+        return m
 
-        m = Module()
+    def _build_memory(self, m):
         m.submodules.memory = memory = Memory(shape=self.shape, depth=self.depth, init=[])
         write_port = memory.write_port(granularity=self.granularity)
         read_port = memory.read_port()
@@ -91,11 +95,10 @@ class Sram(wiring.Component):
             read_port.addr.eq(self.read.addr),
             self.read.data.eq(read_port.data),
         ]
-        return m
 
-    def _instantiate_macro(self, platform):
+    def _build_macro(self, m, platform):
         platform.use_macro("kvs_sram")
-        return Instance(
+        m.submodules.macro = Instance(
             "kvs_sram",
             p_WIDTH=self.width,
             p_DEPTH=self.depth,

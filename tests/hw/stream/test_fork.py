@@ -27,8 +27,9 @@ def test_fork_lets_a_fast_output_go_first():
 
 @pytest.mark.parametrize("stall", [0.0, 0.4])
 def test_join_pairs_items_in_order(stall):
+    weights = [n % 16 for n in range(100)]
     result = run_stream_test(Join({"row": signed(8), "weight": 4}),
-                             feeds={"i_row": range(-50, 50), "i_weight": [n % 16 for n in range(100)]},
+                             feeds={"i_row": range(-50, 50), "i_weight": weights},
                              sinks={"o": 100}, seed=7, stall_probability=stall)
     assert result.outputs["o"] == [{"row": n - 50, "weight": n % 16} for n in range(100)]
     if stall == 0:

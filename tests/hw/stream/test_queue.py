@@ -26,7 +26,8 @@ def test_queue_keeps_order_under_stalls(depth, stall):
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 8])
 def test_queue_latency_and_throughput(depth):
-    result = run_stream_test(Queue(16, depth=depth), feeds={"i": range(50)}, sinks={"o": 50}, seed=0)
+    result = run_stream_test(Queue(16, depth=depth), feeds={"i": range(50)}, sinks={"o": 50},
+                             seed=0)
     assert result.outputs["o"] == list(range(50))
     assert result.input_cycles["i"] == list(range(50))
     assert result.output_cycles["o"] == list(range(1, 51))

@@ -1,0 +1,1 @@
+"""Co-simulation: builds units with Verilator, and runs cocotb benches against the golden models."""

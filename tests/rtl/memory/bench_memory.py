@@ -1,6 +1,7 @@
 """The simulation memory keeps what its header promises."""
 
 import random
+from itertools import pairwise
 
 import cocotb
 from cocotb.triggers import RisingEdge
@@ -78,7 +79,7 @@ async def interleaves_ids_and_keeps_the_order_of_each(dut):
     for identity in range(3):
         assert [beat["data"] for beat in beats if beat["id"] == identity] == [
             bench.word(address + 16 * n) for address in addresses[identity] for n in range(4)]
-    switches = sum(first["id"] != second["id"] for first, second in zip(beats, beats[1:]))
+    switches = sum(first["id"] != second["id"] for first, second in pairwise(beats))
     assert switches > 100
     assert bench.r.times[-1] - bench.r.times[0] > 250
 

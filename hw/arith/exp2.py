@@ -1,5 +1,6 @@
 """Two to the power of a binary fraction: table and linear interpolation."""
 
+from itertools import pairwise
 from math import isqrt
 
 from amaranth.hdl import Cat, Const, Module, Signal, unsigned
@@ -62,7 +63,7 @@ class Exp2(wiring.Component):
         m = Module()
 
         table = exp2_table()
-        steps = [above - base for base, above in zip(table, table[1:], strict=False)]
+        steps = [above - base for base, above in pairwise(table)]
         entry = data.StructLayout({
             "base": EXP2_FRACTION_BITS + 1,
             "step": max(steps).bit_length(),

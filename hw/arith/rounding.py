@@ -6,7 +6,7 @@ golden twins are `golden.fixed.rnd` and `golden.fixed.sat`.
 
 from amaranth.hdl import Cat, Mux, Signal
 
-__all__ = ["round_shift", "round_shift_by", "saturate", "clip_unsigned", "delay"]
+__all__ = ["clip_unsigned", "delay", "round_shift", "round_shift_by", "saturate"]
 
 
 def round_shift(value, shift):

@@ -5,7 +5,7 @@ from amaranth.hdl import Cat, Const, Mux, unsigned
 from hw.attention.layouts import Kind
 from hw.config import ELEMENT_BITS, PLANE_BITS, AttentionConfig
 
-__all__ = ["operand_bits", "operands", "is_upper"]
+__all__ = ["is_upper", "operand_bits", "operands"]
 
 
 def operand_bits(config: AttentionConfig) -> int:

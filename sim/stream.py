@@ -87,7 +87,7 @@ class StreamSource:
         # A generator of its own, so that another stream's timing does not change this one's.
         self._random = random.Random(random.getrandbits(64))
         self.port.valid.value = 0
-        start_soon(self._drive())
+        self._task = start_soon(self._drive())
 
     def send(self, values):
         """Queue values, in order, behind those queued before."""
@@ -99,6 +99,11 @@ class StreamSource:
         """Wait until the unit has taken all that was queued."""
         while self._queue:
             await self._emptied.wait()
+
+    def stop(self):
+        """Leave the port alone from now on, for a reset in mid-stream."""
+        self._task.cancel()
+        self.port.valid.value = 0
 
     async def _drive(self):
         port = self.port
@@ -153,7 +158,7 @@ class StreamSink:
         self._arrived = Event()
         self._random = random.Random(random.getrandbits(64))
         self.port.ready.value = 0
-        start_soon(self._take())
+        self._task = start_soon(self._take())
 
     async def receive(self, count):
         """Wait until ``count`` items have come in all, and return the list of all so far."""
@@ -161,6 +166,10 @@ class StreamSink:
             self._arrived.clear()
             await self._arrived.wait()
         return self.items
+
+    def stop(self):
+        """Leave the port alone from now on, for a reset in mid-stream."""
+        self._task.cancel()
 
     async def _take(self):
         port = self.port
@@ -206,7 +215,11 @@ class StreamMonitor:
         self.on_item = on_item
         self.items = []
         self._reset = dut.rst
-        start_soon(self._watch())
+        self._task = start_soon(self._watch())
+
+    def stop(self):
+        """Leave the port alone from now on, for a reset in mid-stream."""
+        self._task.cancel()
 
     async def _watch(self):
         port = self.port

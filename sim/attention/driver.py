@@ -106,6 +106,11 @@ class AttentionDriver:
             for index, beat in enumerate(beats)])
         return tag
 
+    def stop(self):
+        """Leave all ports alone from now on: what has not ended gives no result."""
+        for port in (self.command, self.data, self.sink, self.starts):
+            port.stop()
+
     async def idle(self):
         """Wait until every command sent has its STATUS."""
         while self._pending:

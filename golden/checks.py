@@ -4,7 +4,7 @@ from operator import index
 
 import numpy as np
 
-__all__ = ["check_int", "check_integers", "check_exponents", "check_reals", "check_shape"]
+__all__ = ["check_exponents", "check_int", "check_integers", "check_reals", "check_shape"]
 
 
 def check_int(name, value, low, high):

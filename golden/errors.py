@@ -2,7 +2,7 @@
 
 from enum import IntEnum
 
-__all__ = ["Error", "BudgetError"]
+__all__ = ["BudgetError", "Error"]
 
 
 class Error(IntEnum):

@@ -13,7 +13,7 @@ from hw.config import (
     PROBABILITY_FRACTION_BITS,
 )
 
-__all__ = ["exp2_table", "exp2_mantissa", "weigh", "probability"]
+__all__ = ["exp2_mantissa", "exp2_table", "probability", "weigh"]
 
 REST_BITS = LOGIT_FRACTION_BITS - EXP2_INDEX_BITS
 LOGIT_MIN, LOGIT_MAX = -(1 << (LOGIT_BITS - 1)), (1 << (LOGIT_BITS - 1)) - 1

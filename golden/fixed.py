@@ -1,13 +1,13 @@
 """Fixed-point helpers: the only places where the golden models narrow a number.
 
 Each function takes Python integers (any size; a Python integer comes back), integer arrays (int64
-comes back) or object arrays of Python integers (an object array comes back). Source: the notation of
-``docs/numerics.md``.
+comes back) or object arrays of Python integers (an object array comes back). Source: the notation
+of ``docs/numerics.md``.
 """
 
 import numpy as np
 
-__all__ = ["asr", "rnd", "sat", "saturates", "shift_left_sat", "bit_length"]
+__all__ = ["asr", "bit_length", "rnd", "sat", "saturates", "shift_left_sat"]
 
 WORD = 63  # the widest shift that an int64 can take
 

@@ -1,8 +1,9 @@
 """Hash codes of queries and keys, and their distance: numerics sections 8 and 9.
 
-A code holds b bits, bit i telling the sign of one linear projection. Keys are encoded once, at append;
-queries once per query, with their own matrix. Source: DASH-KV (arXiv 2604.19351); the default weights
-(random orthogonal directions) are ours. Codes are uint8 arrays of 0 and 1, [..., b], bit 0 first.
+A code holds b bits, bit i telling the sign of one linear projection. Keys are encoded once, at
+append; queries once per query, with their own matrix. Source: DASH-KV (arXiv 2604.19351); the
+default weights (random orthogonal directions) are ours. Codes are uint8 arrays of 0 and 1, with
+shape [..., b] and bit 0 first.
 """
 
 import numpy as np
@@ -11,8 +12,14 @@ from golden.checks import check_exponents, check_int, check_integers
 from hw.config import KEY_ALIGN_BITS
 
 __all__ = [
-    "random_weights", "encode_queries", "encode_keys", "distance",
-    "code_to_int", "int_to_code", "pack_codes", "unpack_codes",
+    "code_to_int",
+    "distance",
+    "encode_keys",
+    "encode_queries",
+    "int_to_code",
+    "pack_codes",
+    "random_weights",
+    "unpack_codes",
 ]
 
 WEIGHT_MAX = 127
@@ -21,9 +28,9 @@ WEIGHT_MAX = 127
 def random_weights(code_bits, head_dim, seed):
     """Default encoder weights: rows of random orthogonal matrices.
 
-    As many ``head_dim`` x ``head_dim`` matrices (QR of a seeded Gaussian) as ``code_bits`` rows need
-    are stacked, scaled together to a maximum of 127 and rounded half to even. Queries and keys share
-    them by default: only then does a small distance mean a small angle.
+    As many ``head_dim`` x ``head_dim`` matrices (QR of a seeded Gaussian) as ``code_bits`` rows
+    need are stacked, scaled together to a maximum of 127 and rounded half to even. Queries and keys
+    share them by default: only then does a small distance mean a small angle.
 
     Returns
     -------

@@ -12,7 +12,7 @@ from golden.checks import check_integers, check_shape
 from golden.pipeline import Items, Kind, accumulate
 from golden.state import State
 
-__all__ = ["merge", "Side", "merge_logits"]
+__all__ = ["Side", "merge", "merge_logits"]
 
 SHIFT_MAX = 63
 WORD = 1 << 64
@@ -21,9 +21,9 @@ WORD = 1 << 64
 def merge(a, b):
     """State over the union of two disjoint sets of tokens.
 
-    Both are shifted down (floor) to the larger maximum and exponent, and added in 64-bit words (which
-    states over 2**22 tokens in all cannot overflow; beyond, sums wrap). Commutative; exact when one
-    side is empty; otherwise exact up to the floor of the shifts.
+    Both are shifted down (floor) to the larger maximum and exponent, and added in 64-bit words
+    (which states over 2**22 tokens in all cannot overflow; beyond, sums wrap). Commutative; exact
+    when one side is empty; otherwise exact up to the floor of the shifts.
 
     Parameters
     ----------

@@ -10,8 +10,14 @@ from golden.checks import check_exponents, check_int, check_integers, check_real
 from hw.config import ELEMENT_FRACTION_BITS, EXPONENT_BIAS, PLANE_BITS
 
 __all__ = [
-    "quantise", "dequantise", "quantise_query", "dequantise_query",
-    "canonical", "coarse", "pack_row", "unpack_row",
+    "canonical",
+    "coarse",
+    "dequantise",
+    "dequantise_query",
+    "pack_row",
+    "quantise",
+    "quantise_query",
+    "unpack_row",
 ]
 
 EXPONENT_MAX = 254  # 255 is NaN
@@ -46,8 +52,8 @@ def _scale(blocks, fraction_bits, limit):
 def quantise(x, block):
     """Real rows to MXINT8, as the host does before an append.
 
-    E = floor(log2(max |x|)) + 127 clipped to 0..254 (0 for an all-zero block); mantissas are rounded
-    half to even and clipped to -127..127.
+    E = floor(log2(max |x|)) + 127 clipped to 0..254 (0 for an all-zero block); mantissas are
+    rounded half to even and clipped to -127..127.
 
     Parameters
     ----------

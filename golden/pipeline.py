@@ -1,7 +1,7 @@
 """The bit-true datapath of one query head: rows to logits to a state to an output.
 
-Numerics sections 3 to 6, vectorised over the items of a query. Source: online softmax in base 2 with
-an integer running maximum (so that rescaling is a shift); widths and roundings are ours.
+Numerics sections 3 to 6, vectorised over the items of a query. Source: online softmax in base 2
+with an integer running maximum (so that rescaling is a shift); widths and roundings are ours.
 """
 
 from dataclasses import dataclass
@@ -26,8 +26,17 @@ from hw.config import (
 )
 
 __all__ = [
-    "Kind", "Items", "Logits", "Attention",
-    "items", "gather", "decode", "logits", "accumulate", "normalise", "attend",
+    "Attention",
+    "Items",
+    "Kind",
+    "Logits",
+    "accumulate",
+    "attend",
+    "decode",
+    "gather",
+    "items",
+    "logits",
+    "normalise",
 ]
 
 SHIFT_MAX = 63
@@ -165,7 +174,8 @@ def logits(query, query_exponent, rows, exponents, query_bits):
     query_exponent = check_int("query_exponent", query_exponent, 0, 254)
     blocks = exponents.shape[1]
     fraction = LOGIT_FRACTION_BITS + LOGIT_GUARD_BITS
-    offset = query_exponent - 2 * EXPONENT_BIAS - (query_bits - 2) - ELEMENT_FRACTION_BITS + fraction
+    offset = fraction + query_exponent - 2 * EXPONENT_BIAS
+    offset -= query_bits - 2 + ELEMENT_FRACTION_BITS
     total = np.zeros(len(rows), np.int64)
     saturated = np.zeros(len(rows), bool)
     for block, part in enumerate(np.split(query.astype(np.float64), blocks)):
@@ -185,8 +195,8 @@ def logits(query, query_exponent, rows, exponents, query_bits):
 def accumulate(logits, weights, rows, exponents):
     """Online softmax over items in order: their state.
 
-    Within a run of items that raise neither running maximum the sums are plain; where one rises, what
-    was summed is shifted down first (floor). Widths: numerics section 5.
+    Within a run of items that raise neither running maximum the sums are plain; where one rises,
+    what was summed is shifted down first (floor). Widths: numerics section 5.
 
     Parameters
     ----------
@@ -244,8 +254,9 @@ def normalise(state):
     """Output of a state: o / l as float32, bit patterns exact.
 
     The reciprocal of l has 26 significant bits and |o| is cut to 26; their product is exact, and is
-    rounded half to even to float32, gradual underflow included (a value that rounds to zero keeps its
-    sign). Above the float32 range: the largest finite value. An empty state and zeros give +0.0.
+    rounded half to even to float32, gradual underflow included (a value that rounds to zero keeps
+    its sign). Above the float32 range: the largest finite value. An empty state and zeros give
+    +0.0.
 
     Returns
     -------
@@ -310,16 +321,12 @@ def gather(chosen, rows, summaries=None):
     """
     if not isinstance(chosen, Items):
         raise TypeError(f"chosen must be Items, not {chosen!r}")
+    mantissas, exponents = (np.asarray(part)[chosen.positions] for part in rows)
     is_summary = chosen.kinds == Kind.SUMMARY
-    if is_summary.any() and summaries is None:
-        raise ValueError("summaries must be given when items have summaries, not None")
-    gathered = []
-    for part, array in enumerate(rows):
-        array = np.asarray(array)
-        picked = array[chosen.positions]
-        if is_summary.any():
-            pages = chosen.positions[is_summary] // PAGE_TOKENS
-            picked[is_summary] = np.asarray(summaries[part])[pages]
-        gathered.append(picked)
-    mantissas, exponents = gathered
+    if is_summary.any():
+        if summaries is None:
+            raise ValueError("summaries must be given when items have summaries, not None")
+        pages = chosen.positions[is_summary] // PAGE_TOKENS
+        mantissas[is_summary] = np.asarray(summaries[0])[pages]
+        exponents[is_summary] = np.asarray(summaries[1])[pages]
     return decode(mantissas, chosen.kinds), check_exponents("exponents", exponents)

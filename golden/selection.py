@@ -1,7 +1,7 @@
 """Exact selection of the tokens a query reads: numerics section 10.
 
-Source: DASH-KV (arXiv 2604.19351) for the three tiers, the percentile thresholds, and sinks and recent
-tokens always in full. Budgets, distance limits, the minimum and the tie rule are ours.
+Source: DASH-KV (arXiv 2604.19351) for the three tiers, the percentile thresholds, and sinks and
+recent tokens always in full. Budgets, distance limits, the minimum and the tie rule are ours.
 """
 
 from dataclasses import dataclass, fields
@@ -15,8 +15,16 @@ from golden.errors import BudgetError
 from hw.config import PAGE_TOKENS, PERCENT_FRACTION_BITS
 
 __all__ = [
-    "Select", "Selection", "Threshold", "Choice", "SKIPPED", "COARSE", "FULL",
-    "select", "forced_full", "thresholds",
+    "COARSE",
+    "FULL",
+    "SKIPPED",
+    "Choice",
+    "Select",
+    "Selection",
+    "Threshold",
+    "forced_full",
+    "select",
+    "thresholds",
 ]
 
 SKIPPED, COARSE, FULL = 0, 1, 2

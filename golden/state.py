@@ -58,5 +58,3 @@ class State:
             == (other.maximum, other.weight_sum, other.exponent)
             and np.array_equal(self.values, other.values)
         )
-
-    __hash__ = None

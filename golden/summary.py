@@ -18,8 +18,9 @@ PAGE_TOKENS_LOG2 = PAGE_TOKENS.bit_length() - 1
 def page_summaries(mantissas, exponents):
     """Summary rows of the complete pages of K, or of V.
 
-    The sum of a page runs in token order; when a larger exponent comes it is shifted down (floor), so
-    that one accumulator per element serves. The mean is rounded to nearest, ties towards plus infinity.
+    The sum of a page runs in token order; when a larger exponent comes it is shifted down (floor),
+    so that one accumulator per element serves. The mean is rounded to nearest, ties towards plus
+    infinity.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """The whole attention unit, a command at a time: twin of ``hw.attention.unit.AttentionUnit``.
 
-It keeps each context's stored rows, codes and page summaries, and answers every command with what the
-hardware's result stream says: the error code, the counts, the bus beats read, and each head's output,
-state and logits, bit for bit. Faults of the memory (window, bus) have no place here.
+It keeps each context's stored rows, codes and page summaries, and answers every command with what
+the hardware's result stream says: the error code, the counts, the bus beats read, and each head's
+output, state and logits, bit for bit. Faults of the memory (window, bus) have no place here.
 """
 
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from golden.state import State
 from golden.summary import page_summaries
 from hw.config import EXPONENT_NAN, PAGE_TOKENS, AttentionConfig
 
-__all__ = ["AttentionModel", "AppendResult", "Result"]
+__all__ = ["AppendResult", "AttentionModel", "Result"]
 
 INDEX_MAX = (1 << 32) - 1
 
@@ -77,6 +77,8 @@ class Result:
 
     def logit_list(self, head):
         """The LOGIT beats of a head: (position, kind, weight, logit) each."""
+        if self.items is None or self.logits is None:
+            raise ValueError(f"logits must come from a query without error, not {self.error!r}")
         columns = (self.items.positions, self.items.kinds, self.items.weights, self.logits[head])
         return list(zip(*(column.tolist() for column in columns), strict=True))
 
@@ -120,7 +122,8 @@ class AttentionModel:
     """Transaction-level model of the unit.
 
     Commands that the hardware refuses return its error code; arguments that no command can express
-    (wrong shapes, mantissas out of range) raise TypeError or ValueError. Weights not loaded are zero.
+    (wrong shapes, mantissas out of range) raise TypeError or ValueError. Weights not loaded are
+    zero.
 
     Parameters
     ----------

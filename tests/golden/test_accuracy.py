@@ -1,6 +1,7 @@
 """How far the bit-true pipeline may be from float64: 5e-5 of max |v| (numerics section 12).
 
-Each case is a shape of input that breaks some fixed-point design; run with ``-s`` to see the errors.
+Each case is a shape of input that breaks some fixed-point design; run with ``-s`` to see the
+errors.
 """
 
 from math import ceil, log2

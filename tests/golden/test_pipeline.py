@@ -40,7 +40,7 @@ def slow_state(logits, weights, rows, exponents):
     getcontext().prec = 40
     table = [int((Decimal(2) ** (Decimal(i) / 256)) * 2**24 + Decimal("0.5")) for i in range(257)]
     dim, block = len(rows[0]), len(rows[0]) // len(exponents[0])
-    empty, m, l, ev, o = True, 0, 0, 0, [0] * dim  # noqa: E741
+    empty, m, l, ev, o = True, 0, 0, 0, [0] * dim
     for x, n, row, scales in zip(logits, weights, rows, exponents, strict=True):
         index, rest = (x & 0xFFFF) >> 8, x & 255
         a = table[index] + (((table[index + 1] - table[index]) * rest + 128) >> 8)
@@ -49,10 +49,10 @@ def slow_state(logits, weights, rows, exponents):
         e, big_p = (x >> 16) + k, (w >> k) << 8
         m2, ev2 = (e, max(scales)) if empty else (max(m, e), max(ev, max(scales)))
         if not empty:
-            l >>= min(m2 - m, 63)  # noqa: E741
+            l >>= min(m2 - m, 63)
             o = [value >> min(m2 - m + ev2 - ev, 63) for value in o]
         m, ev, empty = m2, ev2, False
-        l += rnd(big_p, m - e)  # noqa: E741
+        l += rnd(big_p, m - e)
         for j in range(dim):
             o[j] += rnd(big_p, m - e + ev - scales[j // block]) * row[j]
     return State(maximum=m, weight_sum=l, exponent=ev, values=np.array(o))

@@ -6,7 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from golden.errors import BudgetError
-from golden.selection import COARSE, FULL, SKIPPED, Select, Selection, forced_full, select
+from golden.selection import (
+    COARSE,
+    FULL,
+    SKIPPED,
+    Select,
+    Selection,
+    forced_full,
+    select,
+)
 
 BINS = 17
 

@@ -98,7 +98,7 @@ def test_appends_add_up(pieces):
 
 def test_codes_given_are_codes_used():
     config = configured()
-    model, keys, values, query = filled(config, 0)
+    model, *_, query = filled(config, 0)
     codes = np.ones((20, 64), int)
     codes[7, 0] = 0
     rng = np.random.default_rng(21)
@@ -138,7 +138,8 @@ def test_zero_blocks_are_canonical():
     for exponent in (0, 254):
         model, *_, query = filled(config, 0)
         rng = np.random.default_rng(22)
-        (keys, key_exponents), (values, value_exponents) = rows(rng, 20, config), rows(rng, 20, config)
+        keys, key_exponents = rows(rng, 20, config)
+        values, value_exponents = rows(rng, 20, config)
         for mantissas, exponents in ((keys, key_exponents), (values, value_exponents)):
             mantissas[::3, 32:], exponents[::3, 1] = 0, exponent
         model.append(1, keys, key_exponents, values, value_exponents)
@@ -159,7 +160,7 @@ def test_saturation_is_reported():
 
 def test_contexts_are_apart():
     config = configured()
-    model, keys, values, query = filled(config, 40)
+    model, *_, query = filled(config, 40)
     before = model.query(1, *query, DENSE)
     model.open(2, capacity=16)
     rng = np.random.default_rng(24)
@@ -184,7 +185,7 @@ def test_append_errors(context, count, error):
 
 @pytest.mark.parametrize("side", [1, 3])
 def test_nan_exponents_are_refused(side):
-    model, keys, values, query = filled(configured(), 40)
+    model, keys, values, _ = filled(configured(), 40)
     arrays = [array.astype(int) for array in (*keys, *values)]
     arrays[side][5, 0] = 255
     result = model.append(1, *arrays)
@@ -194,7 +195,8 @@ def test_nan_exponents_are_refused(side):
 @pytest.mark.parametrize("context, changes, visible, error", [
     (0, {}, 0, Error.CONTEXT), (77, {}, 0, Error.CONTEXT), (2, {}, 0, Error.EMPTY),
     (1, {}, 41, Error.VISIBLE), (1, {"full": 30, "coarse": 11}, 0, Error.BUDGET),
-    (1, {"full": 30, "coarse": 10}, 39, Error.BUDGET), (1, {"full": 30, "coarse": 10}, 40, Error.NONE),
+    (1, {"full": 30, "coarse": 10}, 39, Error.BUDGET),
+    (1, {"full": 30, "coarse": 10}, 40, Error.NONE),
 ])
 def test_query_errors(context, changes, visible, error):
     model, *_, query = filled(configured(), 40)

@@ -119,7 +119,7 @@ def module_name(component):
 
 
 def to_verilog(component, name, platform):
-    """Convert a component to modules with the port names of `hw.ports`; the same text every time."""
+    """Convert a component, its ports named by `hw.ports`; the same text every time."""
     elaboratable, ports = convertible(component, flatten_ports(component))
     text = verilog.convert(elaboratable, name=name, platform=platform, ports=ports,
                            emit_src=False, strip_internal_attrs=True)

@@ -197,8 +197,8 @@ class StreamSink:
 class StreamMonitor:
     """Watches a stream that others drive, and checks its rules in every cycle.
 
-    ``valid`` must not drop, and the payload must not change, before the transfer; ``valid`` must not
-    be unknown. A breach fails the test.
+    ``valid`` must not drop, and the payload must not change, before the transfer; ``valid`` must
+    not be unknown. A breach fails the test.
 
     Parameters
     ----------

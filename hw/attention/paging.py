@@ -154,7 +154,8 @@ class Paging(wiring.Component):
 
         accepted, place = self._find(m, arbiter, table)
         for index, client in enumerate(clients):
-            m.submodules[f"answers_{index}"] = answers = Queue(row_place(self.config), depth=CREDITS)
+            answers = Queue(row_place(self.config), depth=CREDITS)
+            m.submodules[f"answers_{index}"] = answers
             # Every lookup under way has a place in the queue, so the pipeline never stops.
             owed = Signal(range(CREDITS + 1))
             asked = Signal()

@@ -101,8 +101,8 @@ class Signature(_Axi4):
 
     Members
     -------
-    aw, ar : ``Out`` streams of ``id``, ``addr``, ``len`` (beats - 1), ``size``, ``burst``, ``cache``,
-        ``prot``, ``qos``
+    aw, ar : ``Out`` streams of ``id``, ``addr``, ``len`` (beats - 1), ``size``, ``burst``,
+        ``cache``, ``prot``, ``qos``
     w : ``Out`` stream of ``data``, ``strb``, ``last``
     b : ``In`` stream of ``id``, ``resp``
     r : ``In`` stream of ``id``, ``data``, ``resp``, ``last``

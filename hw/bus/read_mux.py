@@ -19,7 +19,7 @@ class ReadMux(wiring.Component):
     A port's number is its id. The bus keeps the beats of one id in order; across ids they may come
     late, and interleaved.
 
-    **Latency**: 1 cycle from ``port[n].ar`` to ``axi.ar``; 0 cycles from ``axi.r`` to ``port[n].r``.
+    **Latency**: 1 cycle from ``port[n].ar`` to ``axi.ar``; none from ``axi.r`` to ``port[n].r``.
 
     **Throughput**: 1 burst and 1 beat per cycle. Ports that ask together are served round robin.
     ``axi.r.ready`` is that of the port addressed, which is always high for a port that keeps the

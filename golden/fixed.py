@@ -65,6 +65,13 @@ def rnd(x, shift):
     return asr(x, shift) + half * (shift > 0)
 
 
+def rnd_even(x, shift):
+    """``x / 2**shift`` rounded to nearest, ties to the even result; ``x`` itself for shift 0."""
+    up = rnd(x, shift)
+    # Off a tie, rounding x and -x gives opposites; on a tie both go up, and their sum is 1.
+    return up - (up & (up + rnd(-x, shift)) & 1)
+
+
 def sat(x, bits):
     """``x`` clipped to ``bits``-bit signed, ``-2**(bits-1) .. 2**(bits-1) - 1``."""
     _check_width(bits)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from golden.fixed import asr, bit_length, rnd, sat, saturates, shift_left_sat
+from golden.fixed import asr, bit_length, rnd, rnd_even, sat, saturates, shift_left_sat
 
 words = st.integers(-(1 << 63), (1 << 63) - 1)
 shifts = st.integers(0, 80)
@@ -20,6 +20,14 @@ def test_rnd_is_floor_of_the_exact_quotient_plus_a_half(x, shift):
     assert rnd(x, shift) == exact
     assert rnd(np.array([x], np.int64), shift)[0] == exact
     assert rnd(np.array([x], object), shift)[0] == exact
+
+
+@given(st.one_of(words, st.integers(-40, 40)), shifts)
+def test_rnd_even_is_the_exact_quotient_rounded_half_to_even(x, shift):
+    exact = round(Fraction(x, 1 << shift))
+    assert rnd_even(x, shift) == exact
+    assert rnd_even(np.array([x], np.int64), shift)[0] == exact
+    assert rnd_even(np.array([x], object), shift)[0] == exact
 
 
 @given(words, shifts)

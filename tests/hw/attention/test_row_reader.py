@@ -155,7 +155,8 @@ def test_no_more_rows_are_asked_for_than_fit():
     with pytest.raises(TimeoutError, match="i took 4 of 20"):
         run_stream_test(dut, feeds={"i": [request(config, 32 * n) for n in range(20)]}, sinks={},
                         seed=0, timeout_cycles=60, testbenches=[memory.serve_read_port(dut.bus)])
-    assert len(memory.beat_cycles) == 8 and memory.held_cycles == []
+    assert len(memory.beat_cycles) == 8
+    assert memory.held_cycles == []
 
 
 def test_refuses_what_is_no_config():

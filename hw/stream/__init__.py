@@ -5,9 +5,10 @@ and ``payload`` hold until the transfer, and ``valid`` never waits for ``ready``
 """
 
 from .arbiter import Arbiter
+from .bypass import BypassQueue
 from .fork import Fork, Join
 from .queue import Queue
 from .skid import SkidBuffer
 from .width import Downsizer, Upsizer
 
-__all__ = ["Arbiter", "Downsizer", "Fork", "Join", "Queue", "SkidBuffer", "Upsizer"]
+__all__ = ["Arbiter", "BypassQueue", "Downsizer", "Fork", "Join", "Queue", "SkidBuffer", "Upsizer"]

@@ -16,15 +16,17 @@ FINE_BITS = 4
 class Align(wiring.Component):
     """``o`` = ``i`` * 2**(out_bits - drop), rounded to nearest (ties up) and saturated.
 
-    A left shift by more than ``out_bits`` saturates anything but zero, so ``drop`` starts at 0; and a
-    right shift past the width of ``i`` gives zero. One right shifter serves all: the value enters it
-    at its largest scale, with one fraction bit below for the rounding.
+    A left shift by more than ``out_bits`` saturates anything but zero, so ``drop`` starts at 0; and
+    a right shift past the width of ``i`` gives zero. One right shifter serves all: the value enters
+    it at its largest scale, with one fraction bit below for the rounding.
 
-    **Latency**: 2 cycles (`LATENCY`) in which ``enable`` is high: coarse shift; fine shift with rounding and saturation.
+    **Latency**: 2 cycles (`LATENCY`) in which ``enable`` is high: coarse shift; fine shift with
+    rounding and saturation.
 
     **Throughput**: 1 per cycle.
 
-    **Numerics**: ``golden.fixed``: ``sat(i << (out_bits - drop))`` or ``sat(rnd(i, drop - out_bits))``.
+    **Numerics**: ``golden.fixed``: ``sat(i << (out_bits - drop))`` or ``sat(rnd(i, drop -
+    out_bits))``.
 
     **Errors**: none. ``clipped`` tells that the value was saturated.
 
@@ -73,8 +75,8 @@ class Align(wiring.Component):
         coarse = Signal(signed(self.in_bits + self.out_bits + 1))
         fine = Signal(FINE_BITS)
         doubled = Signal(signed(self.in_bits + self.out_bits + 1))
-        # Only a left shift can overflow, and it leaves the rounding bit zero: saturating first keeps
-        # the rounding's carry chain short. A limit is not rounded.
+        # Only a left shift can overflow, and it leaves the rounding bit zero: saturating first
+        # keeps the rounding's carry chain short. A limit is not rounded.
         fits, clipped = saturate(doubled, self.out_bits + 1)
         m.d.comb += doubled.eq(coarse >> fine)
         with m.If(self.enable):

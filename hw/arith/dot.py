@@ -22,9 +22,9 @@ def dot_latency(lanes):
 class PlaneDot(wiring.Component):
     """Sum over the lanes of ``a[j] * b[j]``, gathered over the planes of a row.
 
-    With one plane per beat, the beat of the upper plane starts a row, and the one of the lower plane,
-    if it comes, is added to it. ``sum`` holds the result from `latency` cycles after a row's last
-    beat until the next row's first beat has come through.
+    With one plane per beat, the beat of the upper plane starts a row, and the one of the lower
+    plane, if it comes, is added to it. ``sum`` holds the result from `latency` cycles after a row's
+    last beat until the next row's first beat has come through.
 
     **Latency**: `latency` cycles in which ``enable`` is high: one for the multipliers, and one for
     each three levels of the adder tree (the gathering of planes counts as a level).

@@ -33,7 +33,7 @@ def _add_pairs(terms):
 
 
 def count_ones(value):
-    """Expression of the number of ones in a short value, at least 1 bit wide.
+    """Expression of the number of ones in a short signal.
 
     Returns
     -------

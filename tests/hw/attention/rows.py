@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from golden.exp2 import weigh
 from golden.mxint import canonical, pack_row
 from golden.pipeline import Kind as RowKind
 from golden.pipeline import accumulate, decode, logits
@@ -87,6 +88,12 @@ class Query:
             for logit, saturated, kind, weight, position in rows
         ] + [{"kind": Kind.END, "logit": 0, "weight": 0, "position": 0, "saturated": 0, **common}]
 
+    def softmax_total(self, config):
+        """What the softmax says of the query at its END."""
+        state = self.state(config)
+        return {"maximum": state.maximum, "weight_sum": state.weight_sum,
+                "saturated": int(self.logits(config).saturated.any())}
+
     def state_beats(self, config):
         """What a head delivers of the query."""
         state = self.state(config)
@@ -97,6 +104,18 @@ class Query:
              "values": group, "last": int(place == len(groups) - 1), "saturated": saturated}
             for place, group in enumerate(groups)
         ]
+
+
+def softmax_items(logits, weights):
+    """What the softmax makes of logits."""
+    octaves, mantissas = weigh(np.array(logits, np.int64), np.array(weights, np.int64))
+    maximum = np.maximum.accumulate(octaves)
+    rises = np.minimum(np.diff(maximum, prepend=maximum[:1]), 63)
+    falls = np.minimum(maximum - octaves, 63)
+    return [
+        {"mantissa": int(mantissa), "rise": int(rise), "fall": int(fall)}
+        for mantissa, rise, fall in zip(mantissas, rises, falls, strict=True)
+    ]
 
 
 def make_rows(rng, config, count, *, exponents=(110, 140), zeros=0.1):

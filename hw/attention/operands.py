@@ -11,8 +11,8 @@ __all__ = ["is_upper", "operand_bits", "operands"]
 def operand_bits(config: AttentionConfig) -> int:
     """Width of a signed multiplier operand: a whole element, or a plane and one bit.
 
-    With one plane per beat an element m = 16 u + l is multiplied as 8 * (2 u), then l; a coarse one,
-    16 u + 8, as 8 * (2 u + 1). Each factor fits in five bits.
+    With one plane per beat an element m = 16 u + l is multiplied as 8 * (2 u), then l; a coarse
+    one, 16 u + 8, as 8 * (2 u + 1). Each factor fits in five bits.
     """
     return ELEMENT_BITS if config.planes_per_beat == 2 else PLANE_BITS + 1
 

@@ -21,18 +21,23 @@ from hw.config import (
     AttentionConfig,
 )
 
-__all__ = ["Scorer"]
+__all__ = ["Scorer", "scorer_latency"]
+
+
+def scorer_latency(config: AttentionConfig) -> int:
+    """Cycles from a row's last beat to its logit."""
+    return 1 + dot_latency(config.exponent_block) + Align.LATENCY + 1
 
 
 class Scorer(wiring.Component):
     """Turns K rows into logits; END passes through.
 
-    Each row names the query slot that it is multiplied with. A slot may be used from the cycle after
-    its vector was taken.
+    Each row names the query slot that it is multiplied with. A slot may be used from the cycle
+    after its vector was taken.
 
     **Latency**: `latency` cycles from the transfer of a row's last beat to ``valid`` on ``o``:
-    operands, multipliers, adder tree (2 cycles for a block of 32), two for scaling, and the sum over
-    the blocks; 7 in all for blocks of 32.
+    operands, multipliers, adder tree (2 cycles for a block of 32), two for scaling, and the sum
+    over the blocks; 7 in all for blocks of 32.
 
     **Throughput**: one beat per cycle. ``i_key.ready`` depends on ``o.ready`` within the cycle.
 
@@ -70,7 +75,7 @@ class Scorer(wiring.Component):
 
     @property
     def latency(self) -> int:
-        return 1 + dot_latency(self.config.exponent_block) + Align.LATENCY + 1
+        return scorer_latency(self.config)
 
     def elaborate(self, platform):
         m = Module()
@@ -138,9 +143,9 @@ class Scorer(wiring.Component):
         return dot
 
     def _scale(self, m, block, query, advance, *, cycles):
-        """What `Align` drops of a block's sum: the exponents' part of section 3, as the sum comes out."""
+        """What `Align` drops of a block's sum, as the sum comes out: 40 - sh_b of section 3."""
         config = self.config
-        # 40 - sh_b, without the two exponents.
+        # All of it but the two exponents.
         constant = (BLOCK_LOGIT_BITS + 2 * EXPONENT_BIAS + (config.query_bits - 2)
                     + ELEMENT_FRACTION_BITS - LOGIT_FRACTION_BITS - LOGIT_GUARD_BITS)
         exponent = Signal(EXPONENT_BITS + 1, name=f"exponent_{block}")

@@ -26,9 +26,9 @@ SHIFT_BITS = 6  # a shift by 63 stands for all longer ones
 
 
 def softmax_item() -> data.StructLayout:
-    """What a row weighs: ``mantissa`` * 2**(m - ``fall`` - 24), m being the running maximum after it.
+    """What a row weighs: ``mantissa`` * 2**(m - ``fall`` - 24), m being the maximum so far.
 
-    ``rise`` is how far the maximum rose for it: what was summed before is to be shifted down by it.
+    ``rise`` is how far the maximum rose for it: what was summed before is to be shifted down so.
     """
     return data.StructLayout({
         "mantissa": MANTISSA_BITS,
@@ -60,8 +60,8 @@ class Softmax(wiring.Component):
 
     **Throughput**: one item per cycle. ``i.ready`` depends on ``o.ready`` within the cycle.
 
-    **Numerics**: ``golden.exp2.weigh`` and ``golden.pipeline.accumulate``, docs/numerics.md sections
-    4 and 5.
+    **Numerics**: ``golden.exp2.weigh`` and ``golden.pipeline.accumulate``, docs/numerics.md
+    sections 4 and 5.
 
     **Errors**: none. ``saturated`` in the total tells that one of the query's logits was clipped.
 

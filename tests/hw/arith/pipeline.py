@@ -1,4 +1,4 @@
-"""Drive a unit of fixed latency in the Amaranth simulator: inputs each cycle, outputs as they come."""
+"""Drive a unit of fixed latency in the Amaranth simulator."""
 
 import random
 
@@ -11,7 +11,8 @@ def run_pipeline(dut, inputs, outputs, *, latency, seed=0, pause_probability=0.0
     """Present one dict of inputs per enabled cycle; return a dict of ``outputs`` for each.
 
     The outputs are those that ``latency`` enabled cycles make of the inputs. With a
-    ``pause_probability``, ``enable`` is low in that share of the cycles, with other inputs meanwhile.
+    ``pause_probability``, ``enable`` is low in that share of the cycles, with other inputs
+    meanwhile.
     """
     print(f"pipeline test of {type(dut).__name__}: seed={seed} pause={pause_probability}")
     rng = random.Random(seed)

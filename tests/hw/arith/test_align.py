@@ -12,8 +12,9 @@ def test_equals_golden(in_bits, out_bits, pause):
     rng = np.random.default_rng(in_bits)
     low, high = -(1 << (in_bits - 1)), (1 << (in_bits - 1)) - 1
     cases = [(value, drop) for drop in range(128) for value in (low, high, 0, 1, -1)]
-    cases += [(int(rng.integers(low, high + 1)) >> int(rng.integers(in_bits)), int(rng.integers(128)))
-              for _ in range(600)]
+    for _ in range(600):
+        value = int(rng.integers(low, high + 1)) >> int(rng.integers(in_bits))
+        cases.append((value, int(rng.integers(128))))
     outputs = run_pipeline(
         Align(in_bits=in_bits, out_bits=out_bits),
         [{"i": value, "drop": drop} for value, drop in cases], ["o", "clipped"],

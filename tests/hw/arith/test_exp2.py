@@ -16,7 +16,8 @@ def test_table_equals_golden():
 @pytest.mark.parametrize("pause", [0.0, 0.4])
 def test_mantissa_equals_golden(pause):
     rng = np.random.default_rng(7)
-    edges = [place * 256 + rest for place in (0, 1, 127, 128, 254, 255) for rest in (0, 1, 128, 255)]
+    edges = [place * 256 + rest
+             for place in (0, 1, 127, 128, 254, 255) for rest in (0, 1, 128, 255)]
     fractions = edges + rng.integers(0, 1 << 16, 1000).tolist()
     outputs = run_pipeline(Exp2(), [{"fraction": fraction} for fraction in fractions], ["mantissa"],
                            latency=Exp2.LATENCY, pause_probability=pause)

@@ -45,7 +45,8 @@ def expected(config, queries):
 @pytest.mark.parametrize("config", SHAPES, ids=shape_name)
 def test_logits_equal_golden(config, stall):
     rng = np.random.default_rng(len(shape_name(config)))
-    queries = [make_query(rng, config, count, slot=slot) for slot, count in [(1, 20), (3, 0), (0, 9)]]
+    queries = [make_query(rng, config, count, slot=slot)
+               for slot, count in [(1, 20), (3, 0), (0, 9)]]
     queries[2].logits_only = True
     result, _ = run(config, queries, seed=5, stall_probability=stall)
     assert result.outputs["o"] == expected(config, queries)

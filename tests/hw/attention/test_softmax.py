@@ -1,12 +1,11 @@
 import numpy as np
 import pytest
 
-from golden.exp2 import weigh
 from golden.pipeline import accumulate
 from hw.attention.layouts import Kind
 from hw.attention.softmax import Softmax
 from hw.config import EMPTY_MAXIMUM
-from tests.hw.attention.rows import make_config
+from tests.hw.attention.rows import make_config, softmax_items
 from tests.hw.harness import run_stream_test
 
 END = {"kind": Kind.END}
@@ -27,14 +26,7 @@ def feed(queries):
 def expected(queries):
     items, totals = [], []
     for logits, weights, saturated in queries:
-        octaves, mantissas = weigh(np.array(logits, np.int64), np.array(weights, np.int64))
-        maximum = np.maximum.accumulate(octaves)
-        rises = np.minimum(np.diff(maximum, prepend=maximum[:1]), 63)
-        falls = np.minimum(maximum - octaves, 63)
-        items += [
-            {"mantissa": int(mantissa), "rise": int(rise), "fall": int(fall)}
-            for mantissa, rise, fall in zip(mantissas, rises, falls, strict=True)
-        ]
+        items += softmax_items(logits, weights)
         nothing = np.zeros((len(logits), 1), np.int8)
         state = accumulate(np.array(logits), np.array(weights), nothing, nothing)
         totals.append({"maximum": state.maximum, "weight_sum": state.weight_sum,

@@ -13,6 +13,8 @@ import json
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 
+from amaranth.lib import wiring
+
 from hw import __version__
 from hw.platform import VerilogPlatform, constructor_arguments, to_verilog
 from hw.ports import describe_shape, flatten_ports
@@ -75,6 +77,9 @@ def _to_json(value):
         return {str(key): _to_json(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_to_json(item) for item in value]
+    if isinstance(value, wiring.Component):
+        return {"unit": type(value).__name__,
+                **{key: _to_json(item) for key, item in constructor_arguments(value).items()}}
     # What is left are shapes.
     return describe_shape(value)
 

@@ -1,6 +1,7 @@
 """Fetch with what it needs around it, as one unit: the block table and the bus."""
 
 import random
+from enum import Enum
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
@@ -12,7 +13,16 @@ from hw.attention.paging import Paging, table_entry
 from hw.bus import axi4
 from hw.bus.read_mux import ReadMux
 
-__all__ = ["FetchSystem", "Scene"]
+__all__ = ["FetchSystem", "Scene", "plain"]
+
+
+def plain(value):
+    """Integers in place of the enum members in a nested value, as cocotb benches use them."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    return value.value if isinstance(value, Enum) else value
 
 
 class FetchSystem(wiring.Component):

@@ -27,12 +27,22 @@ from cocotb_tools.runner import get_runner
 
 from hw.emit import write_unit
 from hw.platform import module_name
-from sim.tools import BUILD, ROOT, has_fst, tool_environment, verilator_identity
+from sim.host import write_launcher
+from sim.tools import (
+    BUILD,
+    ROOT,
+    ToolError,
+    has_fst,
+    is_hosted,
+    tool_environment,
+    verilator_identity,
+)
 
 __all__ = ["Model", "SimulationError", "build", "build_and_run", "default_seed", "run"]
 
 SIM = BUILD / "sim"
 WAIVERS = ROOT / "sim" / "rtl" / "lint.vlt"
+HOST = ROOT / "sim" / "rtl" / "host.cpp"
 
 BUILD_ARGS = (
     # The runner asks to make every signal visible, which costs 5 to 10 times the run time. What a
@@ -155,7 +165,7 @@ def build(component=None, *, name, sources=(), top=None, parameters=None, inner=
         "fst": waves and has_fst(), "args": BUILD_ARGS, "waivers": WAIVERS.read_text(),
         "sources": [source.read_text(encoding="utf-8") for source in sources],
         "simulator": verilator_identity() if simulator == "verilator" else simulator,
-        "cocotb": version("cocotb"), "python": os.path.realpath(sys.executable),
+        "cocotb": version("cocotb"), "python": sys.executable, "hosted": is_hosted(),
     }
     digest = _hash(json.dumps(settings))
     folder = SIM / f"{name}-{digest}"
@@ -178,7 +188,12 @@ def _build_model(simulator, folder, top, sources, control, settings):
         control_path.write_text(control, encoding="utf-8")
         sources = [WAIVERS, control_path, *sources]
         build_args = [*BUILD_ARGS, *(["--trace-fst"] if settings["fst"] else [])]
-    elif simulator == "icarus":
+        if settings["hosted"]:
+            build_args += ["-CFLAGS", "-fPIC", "-LDFLAGS", "-shared", str(HOST)]
+    elif settings["hosted"]:
+        raise ToolError("Icarus loads cocotb with Python's shared library, which was not found: "
+                        "apt-get install libpython3-dev")
+    else:
         build_args = ["-g2012"]
     log = folder / "build.log"
     try:
@@ -187,6 +202,9 @@ def _build_model(simulator, folder, top, sources, control, settings):
                 sources=sources, hdl_toplevel=top, parameters=settings["parameters"],
                 build_args=build_args, build_dir=folder, waves=settings["waves"],
                 timescale=("1ns", "1ps"), log_file=log, always=True)
+        if simulator == "verilator" and settings["hosted"]:
+            library = (folder / top).rename(folder / f"lib{top}.so")
+            write_launcher(folder / top, library)
     except (SystemExit, Exception) as error:
         if log.exists():
             raise SimulationError(f"{top} does not build: {error}\n{_tail(log)}") from error

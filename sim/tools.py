@@ -10,7 +10,10 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-__all__ = ["BUILD", "ROOT", "ToolError", "has_fst", "require", "tool_environment",
+from cocotb_tools.config import pygpi_entry_point
+from find_libpython import find_libpython
+
+__all__ = ["BUILD", "ROOT", "ToolError", "has_fst", "is_hosted", "require", "tool_environment",
            "verilator_identity"]
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -72,6 +75,15 @@ def has_fst():
     return probe.returncode == 0
 
 
+@cache
+def is_hosted():
+    """Whether models run inside Python, because there is no shared library of Python to load.
+
+    ``KVS_HOSTED=1`` asks for it where there is one.
+    """
+    return os.environ.get("KVS_HOSTED") == "1" or find_libpython() is None
+
+
 @contextmanager
 def tool_environment():
     """Set the environment of builds and runs; what they write stays under ``build/``."""
@@ -97,6 +109,8 @@ def tool_environment():
         os.environ["CCACHE_NOHASHDIR"] = "1"
         # A precompiled header is newer than its sources by design.
         os.environ["CCACHE_SLOPPINESS"] = "pch_defines,time_macros,include_file_mtime"
+    if is_hosted():
+        os.environ["GPI_USERS"] = pygpi_entry_point()
     # The runner would let these override the arguments it is given.
     for name in ("WAVES", "GUI", "COCOTB_TEST_FILTER", "COCOTB_RANDOM_SEED"):
         os.environ.pop(name, None)

@@ -1,10 +1,14 @@
 """The helper that runs benches fails when a bench does, and when it did nothing."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from hw.stream import Queue, SkidBuffer
 from sim.build import SimulationError, build, build_and_run, run
-from sim.tools import BUILD
+from sim.tools import BUILD, ROOT
 
 BENCH = "tests.rtl.bench_nothing"
 
@@ -55,3 +59,12 @@ def test_waves():
     dump, = outcome.folder.glob("dump.*")
     assert dump.stat().st_size > 100
     assert outcome.folder.is_relative_to(BUILD)
+
+
+def test_model_runs_inside_python():
+    """As on machines whose Python has no shared library."""
+    subprocess.run(
+        [sys.executable, "-c",
+         "from hw.stream import Queue; from sim.build import build_and_run\n"
+         f"build_and_run(Queue(8, depth=2), name='queue', bench='{BENCH}', tests='passes')"],
+        check=True, cwd=ROOT, env={**os.environ, "KVS_HOSTED": "1"})

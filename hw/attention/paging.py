@@ -4,6 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.arith.rounding import delay
 from hw.attention.layouts import context_entry
 from hw.config import PAGE_TOKENS, AttentionConfig
 from hw.sram import Sram
@@ -185,27 +186,27 @@ class Paging(wiring.Component):
             table.read.en.eq(1),
             table.read.addr.eq(index),
         ]
-        valid = [delay(m, f"valid_{client}", arbiter.o.valid & (arbiter.grant == client), 4)
+        valid = [delay(m, arbiter.o.valid & (arbiter.grant == client), 4, name=f"valid_{client}")
                  for client in range(2)]
-        outside = delay(m, "outside", index >= self.config.table_pages, 4)
-        region = delay(m, "region", lookup, 1)
+        outside = delay(m, index >= self.config.table_pages, 4, name="outside")
+        region = delay(m, lookup, 1, name="region")
 
         # Cycle 1: the table answers. What does not need the page number is done meanwhile.
-        page = delay(m, "page", table.read.data, 1)
-        stride = delay(m, "stride", region.page_stride, 1)
-        base = delay(m, "base", region.base, 1)
-        offset = delay(m, "offset", region.slot * region.row_stride, 1)
-        margin = delay(m, "margin", region.limit - Const(self.config.row_bytes), 3)
+        page = delay(m, table.read.data, 1, name="page")
+        stride = delay(m, region.page_stride, 1, name="stride")
+        base = delay(m, region.base, 1, name="base")
+        offset = delay(m, region.slot * region.row_stride, 1, name="offset")
+        margin = delay(m, region.limit - Const(self.config.row_bytes), 3, name="margin")
 
         # Cycle 2: products that fit a multiplier block each.
         halves = (page[:HALF_PAGE_BITS], page[HALF_PAGE_BITS:])
-        low_low, high_low = (delay(m, "product", half * stride[:16], 1) for half in halves)
-        low_high, high_high = (delay(m, "product", half * stride[16:], 1) for half in halves)
-        start = delay(m, "start", base + offset, 1)
+        low_low, high_low = (delay(m, half * stride[:16], 1, name="product") for half in halves)
+        low_high, high_high = (delay(m, half * stride[16:], 1, name="product") for half in halves)
+        start = delay(m, base + offset, 1, name="start")
 
         # Cycle 3: their sum. The outer two products do not overlap.
-        address = delay(m, "address", start + Cat(low_low, high_high)
-                        + (low_high << 16) + (high_low << HALF_PAGE_BITS), 1)
+        total = start + Cat(low_low, high_high) + (low_high << 16) + (high_low << HALF_PAGE_BITS)
+        address = delay(m, total, 1, name="address")
 
         # Cycle 4: is it where a row may be?
         place = Signal(row_place(self.config))
@@ -214,12 +215,3 @@ class Paging(wiring.Component):
             place.fault.eq(outside | (address > margin) | (margin < 0) | address[:row_bits].any()),
         ]
         return valid, place
-
-
-def delay(m, name, value, cycles):
-    """Return ``value`` as it was ``cycles`` cycles before."""
-    for _ in range(cycles):
-        register = Signal.like(value, name=name)
-        m.d.sync += register.eq(value)
-        value = register
-    return value

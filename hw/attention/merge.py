@@ -20,8 +20,8 @@ class Merge(wiring.Component):
 
     **Latency**: 5 cycles (`LATENCY`): compare; shift amounts; shift (2); add.
 
-    **Throughput**: one beat per cycle, taken from both inputs at once. The ``ready`` of each depends
-    on ``valid`` of the other and on ``o.ready`` within the cycle.
+    **Throughput**: one beat per cycle, taken from both inputs at once. The ``ready`` of each
+    depends on ``valid`` of the other and on ``o.ready`` within the cycle.
 
     **Numerics**: ``golden.merge.merge``, docs/numerics.md section 7.
 

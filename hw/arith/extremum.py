@@ -72,7 +72,7 @@ class Extremum(wiring.Component):
         terms = [self.i[index] for index in range(self.count)]
         for stage in range(1, self.latency + 1):
             for _ in range(LEVELS_PER_STAGE):
-                pairs = [self._better(a, b) for a, b in zip(terms[::2], terms[1::2])]
+                pairs = [self._better(a, b) for a, b in zip(terms[::2], terms[1::2], strict=False)]
                 terms = pairs + terms[len(terms) & ~1:]
             terms = [delay(m, term, 1, name=f"stage_{stage}_{place}")
                      for place, term in enumerate(terms)]

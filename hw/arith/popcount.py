@@ -28,7 +28,7 @@ def _leaves(value):
 
 
 def _add_pairs(terms):
-    pairs = [left + right for left, right in zip(terms[::2], terms[1::2])]
+    pairs = [left + right for left, right in zip(terms[::2], terms[1::2], strict=False)]
     return pairs + terms[len(terms) & ~1:]
 
 

@@ -118,8 +118,8 @@ class Histogram(wiring.Component):
 
     **Numerics**: exact.
 
-    **Errors**: none. Lines and shifts take turns: the matcher starts a query only when its first line
-    lands after the last shift.
+    **Errors**: none. Lines and shifts take turns: the matcher starts a query only when its first
+    line lands after the last shift.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ class Histogram(wiring.Component):
                 one.counted.eq(counted),
                 one.move.eq(self.shift),
             ]
-        for lower, upper in zip(bins, bins[step:]):
+        for lower, upper in zip(bins, bins[step:], strict=False):
             m.d.comb += lower.above.eq(upper.count)
         for place, one in enumerate(bins[:step]):
             m.d.comb += self.bins[place].eq(one.count)

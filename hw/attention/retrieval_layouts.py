@@ -4,7 +4,7 @@ from amaranth.lib import data
 from amaranth.lib.wiring import Out, Signature
 from amaranth.utils import ceil_log2
 
-from hw.attention.layouts import Error, Select, code_write, exponents
+from hw.attention.layouts import Error, Select, exponents
 from hw.attention.match_lane import match_lane_latency
 from hw.config import PAGE_TOKENS, AttentionConfig
 
@@ -55,7 +55,7 @@ def store_page_bits(config):
 
 
 def line_request(config):
-    """Code lines of a context's first ``tokens`` tokens; ``page`` is its first page in the store."""
+    """A run of code lines: where it begins, and how many; ``bank`` is that of its query."""
     place = ({"address": config.address_bits} if config.code_source == "streamed"
              else {"first_line": ceil_log2(max(2, config.resident_tokens // config.lanes))})
     return data.StructLayout({
@@ -66,7 +66,7 @@ def line_request(config):
 
 
 def code_line(config):
-    """``lanes`` codes. ``error`` and ``beats`` (bus beats read) mean something on the last line."""
+    """``lanes`` codes; ``error`` and ``beats`` (bus beats read) mean something on the last line."""
     return data.StructLayout({
         "codes": data.ArrayLayout(config.code_bits, config.lanes),
         "last": 1,

@@ -1,7 +1,7 @@
 """Elements to stored MXINT8 rows, in the hardware's integer steps.
 
-Source: section 5 of ``docs/wire_format.md``. The result is that of :func:`golden.mxint.quantise` on the
-exact values, which a test holds it to; here each step is one that hardware takes.
+Source: section 5 of ``docs/wire_format.md``. The result is that of :func:`golden.mxint.quantise` on
+the exact values, which a test holds it to; here each step is one that hardware takes.
 """
 
 import numpy as np
@@ -54,7 +54,15 @@ def quantise_elements(significands, exponents, block):
 
 
 def stored_rows(fmt, significands, exponents, block):
-    """Stored rows of a chunk's elements, as :func:`golden.streaming.payload.decode_payload` has them.
+    """Stored rows of a chunk's elements.
+
+    Parameters
+    ----------
+    fmt : Format
+    significands, exponents : int64 [tokens, 2, d]
+        As of :func:`golden.streaming.payload.decode_payload`.
+    block : int
+        Elements that share an exponent.
 
     Returns
     -------

@@ -23,8 +23,8 @@ class FloatFormat:
     ----------
     exponent_bits, mantissa_bits : int
     has_infinity : bool
-        Whether the largest exponent means infinity or NaN (IEEE). Otherwise only the code of all ones
-        is NaN, and the largest exponent has numbers like any other (OCP E4M3).
+        Whether the largest exponent means infinity or NaN (IEEE). Otherwise only the code of all
+        ones is NaN, and the largest exponent has numbers like any other (OCP E4M3).
     """
 
     exponent_bits: int
@@ -68,9 +68,9 @@ class FloatFormat:
         """Codes of finite reals: rounded half to even; beyond the largest number, the largest."""
         x = check_reals("x", x)
         smallest = 1 - self.bias  # exponent of the smallest normal number, and of all subnormals
-        exponent = np.maximum(np.frexp(x)[1] - 1, smallest)
-        # From 2**mantissa_bits on the rounded significand carries into the exponent field by itself,
-        # be it the hidden bit of a normal number or a significand rounded up to the next octave.
+        exponent = np.where(x == 0, smallest, np.maximum(np.frexp(x)[1] - 1, smallest))
+        # From 2**mantissa_bits on the rounded significand carries into the exponent field by
+        # itself: as the hidden bit of a normal number, or because it was rounded up an octave.
         significand = np.rint(np.ldexp(np.abs(x), self.mantissa_bits - exponent)).astype(np.int64)
         codes = ((exponent - smallest) << self.mantissa_bits) + significand
         sign = np.signbit(x).astype(np.int64) << (self.bits - 1)
@@ -115,7 +115,7 @@ def quantise_rows(x, bits):
 
 
 def pack_nibbles(q):
-    """Integers [..., d] in -8..7 as uint8 [..., d/2]: element 2i in bits 3:0, 2i + 1 in bits 7:4."""
+    """Integers [..., d] in -8..7 as uint8 [..., d/2], the even elements in bits 3:0."""
     q = check_integers("q", q, -8, 7) & 15
     return (q[..., 0::2] | q[..., 1::2] << 4).astype(np.uint8)
 

@@ -46,7 +46,7 @@ class Rejected:
 
 
 class FrameError(Exception):
-    """Raised inside the decoder; :func:`golden.streaming.wire.decode_frame` returns it as a value."""
+    """Raised inside the decoder; ``wire.decode_frame`` returns it as a value."""
 
     def __init__(self, reason: Reason, offset: int):
         super().__init__(f"{reason.name} at byte {offset}")

@@ -1,7 +1,7 @@
 """Length-limited canonical Huffman codes, and sub-streams of their code words.
 
-Source: section 4 of ``docs/wire_format.md``. Optimal lengths under a limit by package-merge (Larmore
-and Hirschberg, 1990). Codes are complete, so that every bit pattern decodes.
+Source: section 4 of ``docs/wire_format.md``. Optimal lengths under a limit by package-merge
+(Larmore and Hirschberg, 1990). Codes are complete, so that every bit pattern decodes.
 """
 
 import numpy as np
@@ -20,8 +20,8 @@ _WINDOW = 1 << MAX_CODE_BITS
 def code_lengths(counts, limit=MAX_CODE_BITS):
     """Lengths of an optimal code for symbols that occur ``counts`` times.
 
-    Among codes of equal cost the choice is fixed: a symbol goes before a package of equal weight, and
-    a lower symbol before a higher one.
+    Among codes of equal cost the choice is fixed: a symbol goes before a package of equal weight,
+    and a lower symbol before a higher one.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def code_lengths(counts, limit=MAX_CODE_BITS):
     Returns
     -------
     uint8 [symbols]
-        0 for a symbol that does not occur. Where a single symbol s occurs, s and s ^ 1 get length 1.
+        0 for a symbol that does not occur. Where one symbol s alone occurs, s and s ^ 1 get 1.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def code_lengths(counts, limit=MAX_CODE_BITS):
 
 
 def is_complete(lengths):
-    """Whether the lengths are those of a complete code: each 0..12, and the sum of 2**-length is 1."""
+    """Whether lengths make a complete code: each 0..12, and the sum of 2**-length is 1."""
     lengths = np.asarray(lengths, np.int64)
     used = lengths[lengths > 0]
     return bool((used <= MAX_CODE_BITS).all() and (_WINDOW >> used).sum() == _WINDOW)
@@ -119,7 +119,7 @@ def decode_table(lengths):
 
 
 def pack_table(lengths):
-    """Lengths [symbols] as sent, without padding: uint8 [symbols // 2], even symbols in bits 3:0."""
+    """Lengths as sent, without padding: uint8 [symbols // 2], even symbols in bits 3:0."""
     lengths = check_integers("lengths", lengths, 0, 15)
     return (lengths[0::2] | lengths[1::2] << 4).astype(np.uint8)
 

@@ -10,7 +10,13 @@ import numpy as np
 
 from golden.checks import check_int
 from golden.streaming.layout import (
-    DIRECTORY_BYTES, SIDE_OF_SCALES, Format, coded_page_bytes, page_bytes, side_bytes, table_bytes,
+    DIRECTORY_BYTES,
+    SIDE_OF_SCALES,
+    Format,
+    coded_page_bytes,
+    page_bytes,
+    side_bytes,
+    table_bytes,
 )
 from golden.streaming.wire import HEADER_BYTES, TRAILER_BYTES, Header, seal_header, seal_payload
 
@@ -19,7 +25,7 @@ __all__ = ["Mutation", "KINDS", "mutate", "truncations"]
 
 @dataclass(frozen=True)
 class Mutation:
-    """A damaged frame, and the kind of damage."""
+    """A damaged frame, and the kind of damage: a key of ``KINDS``."""
 
     kind: str
     frame: bytes
@@ -98,8 +104,8 @@ def _sealed_field(rng, frame, beat_bytes):
     width = {"magic": 32, "version": 8, "format": 8, "chunk_id": 32, "token_block": 32,
              "payload_bytes": 32}.get(name, 16)
     near = [old + 1, old - 1, old + 64, old - 64, old ^ 1 << int(rng.integers(width)), 0, -1]
-    other = {"format": list(Format), "head_dim": [32, 64, 128, 256], "exponent_block": [32, 64, 128]}
-    value = rng.choice(near + other.get(name, [])) % (1 << width)
+    known = {"format": list(Format), "head_dim": [32, 64, 128, 256], "exponent_block": [32, 64]}
+    value = rng.choice(near + known.get(name, [])) % (1 << width)
     return replace(header, **{name: int(value)}).pack() + frame[HEADER_BYTES:]
 
 
@@ -189,7 +195,7 @@ KINDS = {
 def mutate(frame, count, seed, *, beat_bytes=8) -> Iterator[Mutation]:
     """``count`` damaged versions of a frame, every kind in turn.
 
-    Some come out as they went in, or as another frame that is right: that is for the decoder to say.
+    Some come out as they went in, or as another frame that is right: the decoder is to say.
 
     Parameters
     ----------

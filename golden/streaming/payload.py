@@ -11,9 +11,23 @@ from golden.streaming import huffman
 from golden.streaming.elements import BF16, FLOATS, pack_nibbles, quantise_rows, unpack_nibbles
 from golden.streaming.errors import FrameError, Reason
 from golden.streaming.layout import (
-    DIRECTORY_BYTES, ROWS_PER_PAGE, SIDE_OF_SCALES, SMALLEST_PAGE_BYTES, SUB_STREAM_ALIGN,
-    SUB_STREAMS, Format, check_geometry, coded_page_bytes, max_sub_stream_bits, padded, page_bytes,
-    pages, payload_bounds, row_bytes, side_bytes, table_bytes,
+    DIRECTORY_BYTES,
+    ROWS_PER_PAGE,
+    SIDE_OF_SCALES,
+    SMALLEST_PAGE_BYTES,
+    SUB_STREAM_ALIGN,
+    SUB_STREAMS,
+    Format,
+    check_geometry,
+    coded_page_bytes,
+    max_sub_stream_bits,
+    padded,
+    page_bytes,
+    pages,
+    payload_bounds,
+    row_bytes,
+    side_bytes,
+    table_bytes,
 )
 from hw.config import ELEMENT_FRACTION_BITS, EXPONENT_BIAS, EXPONENT_NAN, PAGE_TOKENS
 

@@ -65,7 +65,8 @@ def _run_all(jobs, workers):
     # Not forked: the progress display has a thread, which does not survive that.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        futures = {pool.submit(_run, job.session): number for number, job in enumerate(jobs)}
+        futures = {pool.submit(_run, job.session, job.timeout_cycles): number
+                   for number, job in enumerate(jobs)}
         try:
             for future in as_completed(futures):
                 yield futures[future], *future.result()
@@ -73,8 +74,8 @@ def _run_all(jobs, workers):
             pool.shutdown(cancel_futures=True)
 
 
-def _run(session):
-    results = session.run()
+def _run(session, timeout_cycles):
+    results = session.run(timeout_cycles=timeout_cycles)
     return results, expected_results(session.config, session.operations)
 
 

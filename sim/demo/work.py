@@ -165,6 +165,17 @@ class Job:
         return {operation.is_key: operation.matrix for operation in self.session.operations
                 if isinstance(operation, Weights)}
 
+    @property
+    def timeout_cycles(self):
+        """Ten times the cycles that the session should take at most."""
+        config = self.session.config
+        row = 2 * config.full_beats
+        cycles = sum(
+            len(operation.keys) * (row + config.code_bits) if isinstance(operation, Append)
+            else operation.visible * row + 1000
+            for operation in self.session.operations if isinstance(operation, (Append, Query)))
+        return 10 * cycles + 100_000
+
     def commands(self, index):
         """Indices of all operations of a head that give results."""
         return [at for at, operation in enumerate(self.session.operations)

@@ -2,6 +2,8 @@
 
 import ast
 import re
+import sys
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -56,6 +58,22 @@ def test_lock_files_are_exact(path):
     lines = [line for line in path.read_text(encoding="utf-8").splitlines()
              if line and not line.startswith("#")]
     assert len(locked(path)) == len(lines) > 0
+
+
+def test_all_imports_are_locked():
+    """What a module imports comes with the project, with Python, or from a lock file."""
+    paths = [*SOURCES, *(ROOT / "tests").rglob("*.py")]
+    tops = {name.split(".")[0] for path in paths for name in imported_modules(path)}
+    tops -= {*sys.stdlib_module_names, "hw", "golden", "sim", "tests"}
+    have = {canonical(name) for path in ROOT.glob("requirements*.lock") for name, _ in locked(path)}
+    providers = packages_distributions()
+    assert {"amaranth", "cocotb", "numpy"} <= tops
+    assert [top for top in sorted(tops)
+            if not have & {canonical(name) for name in providers.get(top, [top])}] == []
+
+
+def canonical(name):
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def test_all_dependencies_are_locked():

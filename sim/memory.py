@@ -230,7 +230,14 @@ class MemoryBench(wiring.Component):
         for channel in unit.signature.members[self.bus_name].signature.members:
             wiring.connect(m, getattr(bus, channel), getattr(memory.axi, channel))
         wiring.connect(m, wiring.flipped(self.memory), memory.control)
-        for name in self.signature.members:
-            if name != "memory":
-                wiring.connect(m, getattr(unit, name), wiring.flipped(getattr(self, name)))
+        for name, member in unit.signature.members.items():
+            inner, outer = getattr(unit, name), getattr(self, name, None)
+            if name == self.bus_name:
+                continue
+            if not member.is_port:
+                wiring.connect(m, inner, wiring.flipped(outer))
+            elif member.flow == Out:
+                m.d.comb += outer.eq(inner)
+            else:
+                m.d.comb += inner.eq(outer)
         return m

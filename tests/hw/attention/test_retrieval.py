@@ -2,7 +2,7 @@ import pytest
 
 from hw.attention.retrieval import Retrieval
 from tests.hw.attention.loaded import Loaded
-from tests.hw.attention.retrieval_scenes import (
+from tests.retrieval_scenes import (
     Scene,
     boundary_lengths,
     config_name,

@@ -29,7 +29,7 @@ class Divider(wiring.Component):
     **Throughput**: one division at a time; the next may start in the cycle after the quotient was
     taken.
 
-    **Numerics**: integer division, rounded down.
+    **Numerics**: exact: integer division, rounded down.
 
     **Errors**: none. With a ``divisor`` of zero the quotient means nothing, but it comes.
 

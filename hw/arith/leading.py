@@ -76,7 +76,7 @@ class LeadingOne(wiring.Component):
             m.d.sync += [coarse.eq(0), window.eq(spaced)]
             for place in range(1, (self.in_bits - 1) // part + 1):
                 with m.If(self.i[place * part:(place + 1) * part].any()):
-                    m.d.sync += [coarse.eq(place), window.eq(spaced >> (place * part))]
+                    m.d.sync += [coarse.eq(place), window.eq(spaced[place * part:])]
         for bit in range(1, part):
             with m.If(window[self.out_bits - 1 + bit]):
                 m.d.comb += fine.eq(bit)

@@ -125,6 +125,7 @@ class Scorer(wiring.Component):
         """The dot product of a block, fed from operand registers."""
         config = self.config
         key = self.i_key.payload
+        elements = operands(config, key)
         m.submodules[f"dot_{block}"] = dot = PlaneDot(
             lanes=config.exponent_block, a_bits=config.query_bits,
             b_bits=operand_bits(config), planes=config.planes_per_beat)
@@ -138,7 +139,7 @@ class Scorer(wiring.Component):
                 element = block * config.exponent_block + lane
                 m.d.sync += [
                     dot.a[lane].eq(query.vector[element]),
-                    dot.b[lane].eq(operands(config, key)[element]),
+                    dot.b[lane].eq(elements[element]),
                 ]
         return dot
 

@@ -80,7 +80,7 @@ class StateDrain(wiring.Component):
 
         beat_bits = config.value_sum_bits * config.result_lanes
         with m.If(self.o.valid & self.o.ready):
-            m.d.sync += [sums.eq(sums.as_value() >> beat_bits), place.eq(place + 1)]
+            m.d.sync += [sums.eq(sums.as_value()[beat_bits:]), place.eq(place + 1)]
         with m.If(self.done):
             m.d.sync += held.eq(0)
         with m.If(self.capture):

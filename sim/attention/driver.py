@@ -42,7 +42,8 @@ class AttentionDriver:
         self.dut = dut
         self.config = config
         self.axil = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axil"), dut.clk, dut.rst)
-        self.axil.log.setLevel("WARNING")
+        for channels in (self.axil.write_if, self.axil.read_if):
+            channels.log.setLevel("WARNING")
         self.command = StreamSource(dut, "i_command", idle_probability=idle_probability)
         self.data = StreamSource(dut, "i_data", idle_probability=idle_probability)
         self.sink = StreamSink(dut, "o_result", stall_probability=stall_probability,

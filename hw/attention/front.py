@@ -1,15 +1,16 @@
 """Front end: takes commands and their data, checks them, and starts the work."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.attention.contexts import context_view
-from hw.attention.gather import Gather
+from hw.attention.append_loader import AppendLoader
+from hw.attention.contexts import context_length, context_view
+from hw.attention.gather import Gather, GatherMode
+from hw.attention.intake import Intake
 from hw.attention.layouts import (
     Error,
     Opcode,
-    Select,
     append_row,
     command,
     command_status,
@@ -19,7 +20,11 @@ from hw.attention.layouts import (
     query_vector,
     retrieval_job,
 )
-from hw.config import EXPONENT_BITS, EXPONENT_NAN, AttentionConfig
+from hw.attention.query_loader import QueryLoader
+from hw.attention.slots import SlotPool
+from hw.attention.weight_loader import WeightLoader, weight_row
+from hw.config import AttentionConfig
+from hw.stream import Fork
 
 __all__ = ["Front"]
 
@@ -29,41 +34,52 @@ class Front(wiring.Component):
 
     A query is loaded, encoded (unless its codes come with it) and issued; the front end is then
     free. An append holds it until the last write response, so that a later query sees the tokens.
+    A query whose every slot is taken waits before its data.
 
-    **Latency**: 4 cycles from a query command to its first data beat being taken; 4 cycles from the
-    last code (or data beat) to the job.
+    **Latency**: 3 cycles from a command to its first data beat being taken; 3 cycles from a query's
+    last data beat, and 2 from its last code, to the job. A refused command: 3 cycles to its first
+    data beat, 2 from its last data beat to its status.
 
-    **Throughput**: a query holds the front end for its data beats, its encoding and about 10 cycles.
+    **Throughput**: a query holds the front end for its data beats, a cycle per record, its
+    encoding, and 5 cycles.
 
-    **Errors**: a refused command's data are drained and its status carries the code: OPCODE, CONTEXT,
-    EMPTY, VISIBLE, BUDGET, CAPACITY, DATA, EXPONENT (see ``Error``).
+    **Numerics**: none.
+
+    **Errors**: a refused command's data are drained and its status carries the code: those of
+    `Intake`, DATA, EXPONENT, and what the append unit answers. The next command finds everything
+    as the refused one found it, but for rows of WEIGHTS before the bad one.
+
+    Parameters
+    ----------
+    config : AttentionConfig
 
     Members
     -------
-    i_command, i_data : streams of ``command`` and ``data_beat``
+    i_command, i_data : ``In(stream)`` of ``command`` and ``data_beat``
     o_lookup, i_view : the context table's lookup
-    o_length : stream of {index, length}, always ready: an append's new length
-    o_query : per head, stream of ``query_vector``
+    o_length : ``Out(stream)`` of ``context_length``
+    o_query : per head, ``Out(stream)`` of ``query_vector``
     o_encode, i_encoded : the encoder's query side
-    o_job : stream of ``retrieval_job``
-    o_issued : stream of ``issued_query``, beside each job
-    i_release : stream of slot numbers whose query is done
-    o_append, i_appended : stream of ``append_row``, and {error} per APPEND command
-    o_weight : stream of {index, data}: encoder weights
-    o_status : stream of ``command_status``
-    idle : high when no command is held
+    o_job : ``Out(stream)`` of ``retrieval_job``
+    o_issued : ``Out(stream)`` of ``issued_query``, one beside each job
+    i_release : ``In(stream)`` of slot numbers whose query is done, always ready
+    o_append, i_appended : streams of ``append_row``, and of {error} per APPEND command
+    o_weight : ``Out(stream)`` of ``weight_row``
+    o_status : ``Out(stream)`` of ``command_status``: of each command but the queries issued
+    idle : ``Out(1)``
+        No command is held, or offered.
     """
 
     def __init__(self, config: AttentionConfig):
+        if not isinstance(config, AttentionConfig):
+            raise TypeError(f"Front config must be an AttentionConfig, not {config!r}")
         self._config = config
-        row_bits = config.head_dim * 8
         super().__init__({
             "i_command": In(stream.Signature(command(config))),
             "i_data": In(stream.Signature(data_beat(config))),
             "o_lookup": Out(stream.Signature(16)),
             "i_view": In(stream.Signature(context_view(config))),
-            "o_length": Out(stream.Signature(
-                data.StructLayout({"index": 16, "length": config.token_bits}))),
+            "o_length": Out(stream.Signature(context_length(config))),
             "o_query": Out(stream.Signature(query_vector(config))).array(config.group),
             "o_encode": Out(stream.Signature(encode_request(config))),
             "i_encoded": In(stream.Signature(config.code_bits)),
@@ -72,8 +88,7 @@ class Front(wiring.Component):
             "i_release": In(stream.Signature(config.slot_bits)),
             "o_append": Out(stream.Signature(append_row(config))),
             "i_appended": In(stream.Signature(data.StructLayout({"error": Error}))),
-            "o_weight": Out(stream.Signature(
-                data.StructLayout({"index": 16, "data": row_bits}))),
+            "o_weight": Out(stream.Signature(weight_row(config))),
             "o_status": Out(stream.Signature(command_status(config))),
             "idle": Out(1),
         })
@@ -85,339 +100,122 @@ class Front(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         config = self.config
+        m.submodules.intake = intake = Intake(config)
+        m.submodules.slots = slots = SlotPool(count=config.query_slots)
         m.submodules.gather = gather = Gather(config)
+        m.submodules.queries = queries = QueryLoader(config)
+        m.submodules.appends = appends = AppendLoader(config)
+        m.submodules.weights = weights = WeightLoader(config)
+        # An item without a payload: the job, and its note for the results side, each taken once.
+        m.submodules.issue = issue = Fork(0, count=2)
+
+        wiring.connect(m, wiring.flipped(self.i_command), intake.i)
+        wiring.connect(m, intake.o_lookup, wiring.flipped(self.o_lookup))
+        wiring.connect(m, wiring.flipped(self.i_view), intake.i_view)
+        wiring.connect(m, wiring.flipped(self.i_release), slots.i)
         wiring.connect(m, wiring.flipped(self.i_data), gather.i)
-
-        held = Signal(command(config))
-        view = Signal(context_view(config))
-        error = Signal(Error)
-        visible = Signal(config.token_bits)
-        state = _State(held=held, view=view, error=error, visible=visible, gather=gather,
-                       record=Signal(32), drained=Signal())
-
-        slot = self._allocate(m)
-        query = self._collect_codes(m, state)
-        self._describe_job(m, state, slot, query.codes)
-        with m.FSM() as fsm:
-            with m.State("IDLE"):
-                m.d.comb += self.i_command.ready.eq(1)
-                m.d.sync += [
-                    held.eq(self.i_command.payload),
-                    error.eq(Error.NONE),
-                    state.record.eq(0),
-                    state.drained.eq(0),
-                ]
-                with m.If(self.i_command.valid):
-                    m.next = "LOOKUP"
-            with m.State("LOOKUP"):
-                m.d.comb += [self.o_lookup.valid.eq(1), self.o_lookup.payload.eq(held.context)]
-                with m.If(self.o_lookup.ready):
-                    m.next = "VIEW"
-            with m.State("VIEW"):
-                m.d.comb += self.i_view.ready.eq(1)
-                m.d.sync += [
-                    view.eq(self.i_view.payload),
-                    visible.eq(Mux(held.visible == 0, self.i_view.payload.entry.length,
-                                   held.visible)),
-                ]
-                with m.If(self.i_view.valid):
-                    m.next = "CHECK"
-            with m.State("CHECK"):
-                self._check(m, state)
-            with m.State("REFUSE"):
-                self._drain(m, state)
-            self._query_states(m, state, slot, query)
-            self._append_states(m, state)
-            self._weight_states(m, state)
-            with m.State("STATUS"):
-                m.d.comb += [
-                    self.o_status.valid.eq(1),
-                    self.o_status.payload.tag.eq(held.tag),
-                    self.o_status.payload.error.eq(error),
-                    self.o_status.payload.length.eq(view.entry.length),
-                ]
-                with m.If(self.o_status.ready):
-                    m.next = "IDLE"
-        m.d.comb += self.idle.eq(fsm.ongoing("IDLE") & ~self.i_command.valid)
+        self._connect_loaders(m, queries, appends, weights)
+        loaders = {Opcode.QUERY: queries, Opcode.APPEND: appends, Opcode.WEIGHTS: weights}
+        done, error = self._choose_loader(m, intake, gather, loaders)
+        self._describe_job(m, intake, slots, queries, issue)
+        self._control(m, intake, slots, gather, issue, done, error)
+        m.d.comb += self.idle.eq(intake.idle)
         return m
 
-    def _allocate(self, m):
-        """Slots in use; the lowest free one is the next query's, kept from SLOT to ISSUE."""
-        slot = _Slot(*(Signal(shape, name=f"slot_{name}") for name, shape in (
-            ("number", self.config.slot_bits), ("next", self.config.slot_bits),
-            ("free", 1), ("claim", 1))))
-        used = Signal(self.config.query_slots)
-        claim = Signal(self.config.query_slots)
-        release = Signal(self.config.query_slots)
-        for number in reversed(range(self.config.query_slots)):
-            with m.If(~used[number]):
-                m.d.comb += [slot.next.eq(number), slot.free.eq(1)]
-        m.d.comb += [self.i_release.ready.eq(1), claim.bit_select(slot.number, 1).eq(slot.claim)]
-        with m.If(self.i_release.valid):
-            m.d.comb += release.bit_select(self.i_release.payload, 1).eq(1)
-        m.d.sync += used.eq((used | claim) & ~release)
-        return slot
+    def _connect_loaders(self, m, queries, appends, weights):
+        for index, port in enumerate(self.o_query):
+            wiring.connect(m, queries.o_query[index], wiring.flipped(port))
+        wiring.connect(m, queries.o_encode, wiring.flipped(self.o_encode))
+        wiring.connect(m, wiring.flipped(self.i_encoded), queries.i_encoded)
+        wiring.connect(m, appends.o_append, wiring.flipped(self.o_append))
+        wiring.connect(m, wiring.flipped(self.i_appended), appends.i_appended)
+        wiring.connect(m, appends.o_length, wiring.flipped(self.o_length))
+        wiring.connect(m, weights.o_weight, wiring.flipped(self.o_weight))
 
-    def _check(self, m, state):
-        """Refuse what can be refused before any data is taken."""
-        held, view, error, visible = state.held, state.view, state.error, state.visible
-        end = Signal(34)
-        m.d.comb += end.eq(view.entry.length + held.count)
-
-        def refuse(code):
-            m.d.sync += error.eq(code)
-            m.next = "REFUSE"
-
-        with m.Switch(held.opcode):
-            with m.Case(Opcode.QUERY):
-                with m.If(~view.valid):
-                    refuse(Error.CONTEXT)
-                with m.Elif(view.entry.length == 0):
-                    refuse(Error.EMPTY)
-                with m.Elif((held.visible > view.entry.length)):
-                    refuse(Error.VISIBLE)
-                with m.Elif((held.select == Select.BUDGET) & (held.full + held.coarse > visible)):
-                    refuse(Error.BUDGET)
-                with m.Else():
-                    m.next = "SLOT"
-            with m.Case(Opcode.APPEND):
-                with m.If(~view.valid):
-                    refuse(Error.CONTEXT)
-                with m.Elif(end > view.entry.capacity):
-                    refuse(Error.CAPACITY)
-                with m.Elif(held.count == 0):
-                    refuse(Error.DATA)
-                with m.Else():
-                    m.next = "APPEND"
-            with m.Case(Opcode.WEIGHTS):
-                rows = 2 * self.config.encoder_sets * self.config.code_bits
-                with m.If(held.index + held.count > rows):
-                    refuse(Error.CAPACITY)
-                with m.Elif(held.count == 0):
-                    refuse(Error.DATA)
-                with m.Else():
-                    m.next = "WEIGHTS"
-            with m.Default():
-                refuse(Error.OPCODE)
-
-    def _drain(self, m, state):
-        """Take data beats until the last one."""
-        m.d.comb += [state.gather.beats.eq(1), state.gather.o.ready.eq(1)]
-        with m.If(state.gather.o.valid & state.gather.o.payload.last):
-            m.next = "STATUS"
-
-    def _next_record(self, m, state, count):
-        """Judge the record at hand against ``last``: sets the error and returns (final, bad)."""
-        record = state.gather.o.payload
-        final = Signal(name=f"final_{len(state.finals)}")
-        bad = Signal(name=f"bad_{len(state.finals)}")
-        state.finals.append(final)
-        m.d.comb += [final.eq(state.record + 1 == count), bad.eq(record.short | (record.last != final))]
-        return final, bad
-
-    def _collect_codes(self, m, state):
-        """Codes of the query at hand: they come back in the order of the heads."""
-        config, held = self.config, state.held
-        query = _Query(
-            codes=Signal(data.ArrayLayout(config.code_bits, config.group), name="codes"),
-            pending=Signal(range(config.group + 1), name="codes_pending"),
-            records=Signal(range(config.group + 2), name="query_records"),
-            heads_done=Signal(name="heads_done"), encode=Signal(name="encode"))
-        sent = self.o_encode.valid & self.o_encode.ready
-        came = self.i_encoded.valid & self.i_encoded.ready
-        m.d.comb += [
-            query.records.eq(config.group + held.has_code),
-            query.heads_done.eq(state.record == config.group),
-            query.encode.eq(~held.has_code & (held.select != Select.DENSE)),
-            self.i_encoded.ready.eq(1),
-        ]
-        m.d.sync += query.pending.eq(query.pending + sent - came)
-        with m.If(came):
-            m.d.sync += query.codes.as_value().eq(
-                Cat(query.codes.as_value(), self.i_encoded.payload)[config.code_bits:])
-        return query
-
-    def _query_states(self, m, state, slot, query):
-        config, held, gather = self.config, state.held, state.gather
-        with m.State("SLOT"):
-            m.d.sync += slot.number.eq(slot.next)
-            with m.If(slot.free):
-                m.next = "QUERY"
-        with m.State("QUERY"):
-            bits = config.query_data_bytes * 8
-            record = gather.o.payload
-            final, bad = self._next_record(m, state, query.records)
-            m.d.comb += gather.beats.eq(Mux(
-                query.heads_done, -(-config.group * config.code_bits // 8 // config.memory_bytes),
-                config.query_data_bytes // config.memory_bytes))
-            vector = self.o_encode.payload.vector
+    def _choose_loader(self, m, intake, gather, loaders):
+        """The records go to the opcode's loader. Returns its ``done`` and ``error``."""
+        held = intake.o.payload
+        done, error = Signal(), Signal(Error)
+        for loader in loaders.values():
             m.d.comb += [
-                vector.as_value().eq(record.data[:bits]),
-                self.o_encode.payload.weight_set.eq(state.view.entry.weight_set),
-                self.o_encode.valid.eq(gather.o.valid & query.encode & ~bad),
-                gather.o.ready.eq(~self.o_encode.valid | self.o_encode.ready),
+                loader.command.eq(held.command),
+                loader.entry.eq(held.view.entry),
+                loader.index.eq(gather.index),
+                loader.i.payload.eq(gather.o.payload),
             ]
-            taken = gather.o.valid & gather.o.ready
-            for head, port in enumerate(self.o_query):
-                m.d.comb += [
-                    port.valid.eq(taken & ~bad & (state.record == head)),
-                    port.payload.slot.eq(slot.number),
-                    port.payload.vector.as_value().eq(record.data[:bits]),
-                    port.payload.exponent.eq(held.exponents[head]),
-                ]
-            with m.If(taken):
-                m.d.sync += state.record.eq(state.record + 1)
-                with m.If(query.heads_done):
-                    m.d.sync += query.codes.as_value().eq(record.data[:config.group * config.code_bits])
-                with m.If(bad):
-                    m.d.sync += [state.error.eq(Error.DATA), state.drained.eq(record.last)]
-                with m.If(final | bad):
-                    m.next = "CODES"
-        with m.State("CODES"):
-            with m.If(query.pending == 0):
-                with m.If(state.error == Error.NONE):
-                    m.next = "ISSUE"
-                with m.Elif(state.drained):
-                    m.next = "STATUS"
-                with m.Else():
-                    m.next = "REFUSE"
-        self._issue_state(m, slot)
-
-    def _issue_state(self, m, slot):
-        """Send the job and its issue note together; each holds until taken."""
-        job_sent, note_sent = Signal(), Signal()
-        with m.State("ISSUE"):
-            m.d.comb += [self.o_job.valid.eq(~job_sent), self.o_issued.valid.eq(~note_sent)]
-            m.d.sync += [
-                job_sent.eq(job_sent | self.o_job.ready),
-                note_sent.eq(note_sent | self.o_issued.ready),
-            ]
-            with m.If((job_sent | self.o_job.ready) & (note_sent | self.o_issued.ready)):
-                m.d.comb += slot.claim.eq(1)
-                m.d.sync += [job_sent.eq(0), note_sent.eq(0)]
-                m.next = "IDLE"
-
-    def _describe_job(self, m, state, slot, codes):
-        held, job = state.held, self.o_job.payload.job
-        m.d.comb += [
-            job.tag.eq(held.tag),
-            job.slot.eq(slot.number),
-            job.visible.eq(state.visible),
-            job.entry.eq(state.view.entry),
-            self.o_job.payload.codes.eq(codes),
-            self.o_issued.payload.tag.eq(held.tag),
-            self.o_issued.payload.slot.eq(slot.number),
-        ]
-        for name in ("select", "logits_only", "summaries", "full", "coarse", "sink", "recent",
-                     "minimum"):
-            m.d.comb += job[name].eq(held[name])
-        for name in ("logits_only", "want_output", "want_state"):
-            m.d.comb += self.o_issued.payload[name].eq(held[name])
-
-    def _append_states(self, m, state):
-        config, held, view, gather = self.config, state.held, state.view, state.gather
-        beat_bytes = config.memory_bytes
-        plain = 2 * config.row_bytes + config.exponent_bytes
-        record = gather.o.payload
-        row = self.o_append.payload
-        row_bits = config.row_bytes * 8
-        side_bits = config.blocks * EXPONENT_BITS
-        with m.State("APPEND"):
-            final, bad = self._next_record(m, state, held.count)
-            nan = Signal()
-            exponents = record.data[2 * row_bits:2 * row_bits + 2 * side_bits]
-            m.d.comb += [
-                gather.beats.eq(Mux(held.has_code,
-                                    -(-(plain + config.code_bits // 8) // beat_bytes),
-                                    -(-plain // beat_bytes))),
-                nan.eq(Cat(exponents.word_select(i, EXPONENT_BITS) == EXPONENT_NAN
-                           for i in range(2 * config.blocks)).any()),
-                self.o_append.valid.eq(gather.o.valid),
-                gather.o.ready.eq(self.o_append.ready),
-                row.error.eq(Mux(bad, Error.DATA, Mux(nan, Error.EXPONENT, Error.NONE))),
-                row.context.eq(held.context),
-                row.position.eq(view.entry.length + state.record),
-                row.last.eq(final | bad),
-                row.has_code.eq(held.has_code),
-                row.key.eq(record.data[:row_bits]),
-                row.value.eq(record.data[row_bits:2 * row_bits]),
-                row.keys.as_value().eq(exponents[:side_bits]),
-                row.values.as_value().eq(exponents[side_bits:]),
-                row.code.eq(record.data[plain * 8:plain * 8 + config.code_bits]),
-                row.entry.eq(view.entry),
-            ]
-            with m.If(gather.o.valid & gather.o.ready):
-                m.d.sync += [state.record.eq(state.record + 1), state.drained.eq(record.last)]
-                with m.If(final | bad):
-                    m.next = "APPENDED"
-        with m.State("APPENDED"):
-            m.d.comb += self.i_appended.ready.eq(1)
-            with m.If(self.i_appended.valid):
-                m.d.sync += state.error.eq(self.i_appended.payload.error)
-                with m.If(self.i_appended.payload.error == Error.NONE):
+        with m.Switch(held.command.opcode):
+            for opcode, loader in loaders.items():
+                with m.Case(opcode):
                     m.d.comb += [
-                        self.o_length.valid.eq(1),
-                        self.o_length.payload.index.eq(held.context),
-                        self.o_length.payload.length.eq(view.entry.length + held.count),
+                        gather.records.eq(loader.records),
+                        gather.beats.eq(loader.beats),
+                        loader.i.valid.eq(gather.o.valid),
+                        gather.o.ready.eq(loader.i.ready),
+                        done.eq(loader.done),
+                        error.eq(loader.error),
                     ]
-                    m.d.sync += view.entry.length.eq(view.entry.length + held.count)
-                with m.If(state.drained):
+        return done, error
+
+    def _describe_job(self, m, intake, slots, queries, issue):
+        held, slot = intake.o.payload, slots.o.payload
+        job, note = self.o_job.payload.job, self.o_issued.payload
+        for half, port in zip(issue.o, (self.o_job, self.o_issued), strict=True):
+            m.d.comb += [port.valid.eq(half.valid), half.ready.eq(port.ready)]
+        m.d.comb += [
+            queries.slot.eq(slot),
+            note.slot.eq(slot),
+            job.slot.eq(slot),
+            job.visible.eq(held.visible),
+            job.entry.eq(held.view.entry),
+            self.o_job.payload.codes.eq(queries.codes),
+        ]
+        for name in ("tag", "logits_only", "want_output", "want_state"):
+            m.d.comb += note[name].eq(held.command[name])
+        for name in ("tag", "select", "logits_only", "summaries", "full", "coarse", "sink",
+                     "recent", "minimum"):
+            m.d.comb += job[name].eq(held.command[name])
+
+    def _control(self, m, intake, slots, gather, issue, done, error):
+        """From a checked command to its job or status."""
+        held, status = intake.o.payload, self.o_status.payload
+        is_query = held.command.opcode == Opcode.QUERY
+        outcome = Signal(Error)
+        with m.FSM():
+            with m.State("START"):
+                m.d.sync += outcome.eq(held.error)
+                with m.If(intake.o.valid):
+                    with m.If(held.error != Error.NONE):
+                        m.next = "DRAIN"
+                    with m.Elif(~is_query | slots.o.valid):
+                        m.next = "LOAD"
+            with m.State("LOAD"):
+                m.d.comb += gather.mode.eq(GatherMode.GATHER)
+                m.d.sync += outcome.eq(error)
+                with m.If(done):
+                    with m.If(error != Error.NONE):
+                        m.next = "DRAIN"
+                    with m.Elif(is_query):
+                        m.next = "ISSUE"
+                    with m.Else():
+                        m.next = "STATUS"
+            with m.State("ISSUE"):
+                m.d.comb += [
+                    issue.i.valid.eq(1),
+                    slots.o.ready.eq(issue.i.ready),
+                    intake.o.ready.eq(issue.i.ready),
+                ]
+                with m.If(issue.i.ready):
+                    m.next = "START"
+            with m.State("DRAIN"):
+                m.d.comb += gather.mode.eq(GatherMode.DRAIN)
+                with m.If(gather.ended):
                     m.next = "STATUS"
-                with m.Else():
-                    m.next = "REFUSE"
-
-    def _weight_states(self, m, state):
-        config, held, gather = self.config, state.held, state.gather
-        with m.State("WEIGHTS"):
-            record = gather.o.payload
-            final, bad = self._next_record(m, state, held.count)
-            m.d.comb += [
-                gather.beats.eq(config.row_bytes // config.memory_bytes),
-                self.o_weight.valid.eq(gather.o.valid & ~bad),
-                self.o_weight.payload.index.eq(held.index + state.record),
-                self.o_weight.payload.data.eq(record.data[:config.head_dim * 8]),
-                gather.o.ready.eq(bad | self.o_weight.ready),
-            ]
-            with m.If(gather.o.valid & gather.o.ready):
-                m.d.sync += state.record.eq(state.record + 1)
-                with m.If(bad):
-                    m.d.sync += state.error.eq(Error.DATA)
-                with m.If(bad & ~record.last):
-                    m.next = "REFUSE"
-                with m.Elif(final | bad):
-                    m.next = "STATUS"
-
-
-class _State:
-    """Registers that the states share."""
-
-    def __init__(self, *, held, view, error, visible, gather, record, drained):
-        self.held = held
-        self.view = view
-        self.error = error
-        self.visible = visible
-        self.gather = gather
-        self.record = record
-        self.drained = drained
-        self.finals = []
-
-
-class _Slot:
-    """The slot that the next query takes."""
-
-    def __init__(self, number, next_number, free, claim):
-        self.number = number
-        self.next = next_number
-        self.free = free
-        self.claim = claim
-
-
-class _Query:
-    """What is gathered of the query at hand."""
-
-    def __init__(self, *, codes, pending, records, heads_done, encode):
-        self.codes = codes
-        self.pending = pending  # heads whose code is still to come
-        self.records = records
-        self.heads_done = heads_done
-        self.encode = encode
+            with m.State("STATUS"):
+                m.d.comb += [
+                    self.o_status.valid.eq(1), intake.o.ready.eq(self.o_status.ready)]
+                with m.If(self.o_status.ready):
+                    m.next = "START"
+        m.d.comb += [status.tag.eq(held.command.tag), status.error.eq(outcome)]
+        with m.If((held.command.opcode == Opcode.APPEND) & held.view.valid):
+            m.d.comb += status.length.eq(Mux(
+                outcome == Error.NONE, self.o_length.payload.length, held.view.entry.length))

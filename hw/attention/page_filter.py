@@ -111,8 +111,8 @@ class PageFilter(wiring.Component):
         Its distances.
     full, coarse : ``Out(16)``
         Its tokens of each class; combinational.
-    full_limit, selected_limit : ``Out(distance_bits)``
-        No distance from the limit on can be admitted any more; valid 1 cycle after ``i_job``.
+    limit : ``Out(distance_bits)``
+        No distance of the limit or more can be admitted any more; valid 1 cycle after ``i_job``.
     """
 
     def __init__(self, config):
@@ -123,8 +123,7 @@ class PageFilter(wiring.Component):
             "distances": In(data.ArrayLayout(config.distance_bits, PAGE_TOKENS)),
             "full": Out(PAGE_TOKENS),
             "coarse": Out(PAGE_TOKENS),
-            "full_limit": Out(config.distance_bits),
-            "selected_limit": Out(config.distance_bits),
+            "limit": Out(config.distance_bits),
         })
 
     @property
@@ -144,27 +143,30 @@ class PageFilter(wiring.Component):
                 & ~lanes_below(page, job.scope.sink, PAGE_TOKENS))
         forced = delay(m, visible & ~free, 2, name="forced")
 
-        full = forced | self._build_class(m, "full", job, visible & free, valid)
-        selected = self._build_class(m, "selected", job, visible & free, valid)
-        m.d.comb += [self.full.eq(full), self.coarse.eq(selected & ~full)]
+        full, full_limit = self._build_class(m, "full", job, visible & free, valid)
+        selected, selected_limit = self._build_class(m, "selected", job, visible & free, valid)
+        m.d.comb += [
+            self.full.eq(forced | full),
+            self.coarse.eq(selected & ~(forced | full)),
+        ]
+        with m.If(self.i_job.valid):
+            m.d.sync += self.limit.eq(self.i_job.payload.limit)
+        with m.Else():
+            m.d.sync += self.limit.eq(
+                Mux(full_limit > selected_limit, full_limit, selected_limit))
         return m
 
     def _build_class(self, m, name, job, candidates, valid):
         """Candidates within a threshold, and the limit that the threshold sets to coming pages."""
-        new = self.i_job.payload[name]
         bin_ = job[name].bin
         below = Cat(distance < bin_ for distance in self.distances)
         equal = Cat(distance == bin_ for distance in self.distances)
         m.submodules[f"{name}_ties"] = ties = Once(TieCounter(count_bits=self.config.token_bits))
         m.d.comb += [
             ties.start.eq(self.i_job.valid),
-            ties.quota.eq(new.ties),
+            ties.quota.eq(self.i_job.payload[name].ties),
             ties.valid.eq(valid),
             ties.ties.eq(delay(m, equal & candidates, 1, name=f"{name}_equal")),
         ]
-        limit = getattr(self, f"{name}_limit")
-        with m.If(self.i_job.valid):
-            m.d.sync += limit.eq(new.bin + (new.ties != 0))
-        with m.Else():
-            m.d.sync += limit.eq(bin_ + ties.left)
-        return delay(m, below & candidates, 2, name=f"{name}_below") | ties.admitted
+        within = delay(m, below & candidates, 2, name=f"{name}_below") | ties.admitted
+        return within, (bin_ + ties.left)[:self.config.distance_bits]

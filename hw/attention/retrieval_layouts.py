@@ -127,11 +127,12 @@ def threshold(config):
 
 
 def scan_job(config):
-    """A query with its thresholds, ready to be scanned."""
+    """A query with its thresholds; no distance of ``limit`` or more is admitted by either."""
     return data.StructLayout({
         "scope": scope(config),
         "full": threshold(config),
         "selected": threshold(config),
+        "limit": config.distance_bits,
     })
 
 

@@ -46,8 +46,8 @@ class PageWalk(wiring.Component):
     -------
     i_job : ``In(Strobe(scan_job(config)))``
         A query; only once ``done`` is high.
-    full_limit, selected_limit : ``In(distance_bits)``
-        Distances from here on are of no interest; valid 1 cycle after ``i_job``.
+    limit : ``In(distance_bits)``
+        Distances of the limit or more are of no interest; valid 1 cycle after ``i_job``.
     minima : ``In(ReadPort.Signature(...))``
         Smallest distances of the pages of a group; address: group, then bank.
     o : ``Out(stream.Signature(page_bits))``
@@ -61,8 +61,7 @@ class PageWalk(wiring.Component):
         bits = config.distance_bits
         super().__init__({
             "i_job": In(Strobe(scan_job(config))),
-            "full_limit": In(bits),
-            "selected_limit": In(bits),
+            "limit": In(bits),
             "minima": In(memory.ReadPort.Signature(
                 addr_width=group_bits(config) + 1, shape=data.ArrayLayout(bits, PAGES_PER_GROUP))),
             "o": Out(stream.Signature(config.page_bits)),
@@ -125,8 +124,7 @@ class PageWalk(wiring.Component):
 
     def _possible(self):
         """Pages whose smallest distance may be admitted; that of a page with forced tokens is 0."""
-        return Cat((distance < self.full_limit) | (distance < self.selected_limit) | (distance == 0)
-                   for distance in self.minima.data)
+        return Cat((distance < self.limit) | (distance == 0) for distance in self.minima.data)
 
     def _build_pick(self, m, pages, pages_group, advance):
         """Give the highest page of the group; ask for the next group with the last one."""
@@ -212,8 +210,7 @@ class Scanner(wiring.Component):
         ]
         for port in (walk.i_job, page_filter.i_job):
             m.d.comb += [port.valid.eq(start), port.payload.eq(self.i.payload)]
-        for limit in ("full_limit", "selected_limit"):
-            m.d.comb += getattr(walk, limit).eq(getattr(page_filter, limit))
+        m.d.comb += walk.limit.eq(page_filter.limit)
 
         page = delay(m, walk.o.payload, FILTER_CYCLES, name="page")
         ended = delay(m, end, FILTER_CYCLES, name="end")

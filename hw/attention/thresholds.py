@@ -39,7 +39,7 @@ class Search(wiring.Component):
 
     **Numerics**: ``search`` of docs/numerics.md section 10.
 
-    **Errors**: none. A target above the sum of all bins leaves ``o`` at zero.
+    **Errors**: none. A target above the sum of all bins leaves ``o`` at its start.
 
     Parameters
     ----------
@@ -48,8 +48,13 @@ class Search(wiring.Component):
     Members
     -------
     start : ``In(1)``
-        Take ``target``; chunks follow from the next cycle on.
+        Take the next four; chunks follow from the next cycle on.
     target : ``In(token_bits)``
+        Count to reach; with zero ``o`` stays at its start.
+    limit : ``In(distance_bits)``
+        Bin of ``o`` at the start, without ties.
+    all_ties : ``In(1)``
+        Give every tie of the bin.
     valid : ``In(1)``
         ``sums`` are a chunk.
     chunk : ``In(distance_bits)``
@@ -57,7 +62,7 @@ class Search(wiring.Component):
     sums : ``In(ArrayLayout(token_bits, bins_per_cycle))``
         Running sums within the chunk.
     o : ``Out(threshold(config))``
-        Bin and rest; zero when the target is zero.
+        Bin, and the rest that is needed of its ties.
     """
 
     def __init__(self, config):
@@ -65,6 +70,8 @@ class Search(wiring.Component):
         super().__init__({
             "start": In(1),
             "target": In(config.token_bits),
+            "limit": In(config.distance_bits),
+            "all_ties": In(1),
             "valid": In(1),
             "chunk": In(config.distance_bits),
             "sums": In(data.ArrayLayout(config.token_bits, config.bins_per_cycle)),
@@ -81,6 +88,7 @@ class Search(wiring.Component):
         count = config.bins_per_cycle
         rest = Signal(config.token_bits)
         found = Signal()
+        all_ties = Signal()
 
         # The chunk of the target: compare now, tell the bin in the next cycle.
         total = self.sums[count - 1]
@@ -92,7 +100,13 @@ class Search(wiring.Component):
         reached = [delay(m, self.sums[place] >= rest, 1, name=f"reached_{place}")
                    for place in range(count - 1)]
         with m.If(self.start):
-            m.d.sync += [rest.eq(self.target), found.eq(self.target == 0), self.o.eq(0)]
+            m.d.sync += [
+                rest.eq(self.target),
+                found.eq(self.target == 0),
+                all_ties.eq(self.all_ties),
+                self.o.bin.eq(self.limit),
+                self.o.ties.eq(0),
+            ]
         with m.Elif(self.valid):
             m.d.sync += rest.eq(rest - total)
             with m.If(here):
@@ -107,7 +121,7 @@ class Search(wiring.Component):
         with m.If(hit):
             m.d.sync += [
                 self.o.bin.eq(Cat(place, chunk) if count > 1 else chunk),
-                self.o.ties.eq(rest_here - below),
+                self.o.ties.eq((rest_here - below) | all_ties.replicate(config.token_bits)),
             ]
         return m
 
@@ -116,8 +130,8 @@ class Thresholds(wiring.Component):
     """Second stage of retrieval: reads the histogram once and finds all thresholds of a query.
 
     Three searches run side by side: for the full tokens, the full and coarse ones, and the minimum.
-    A threshold admits as many tokens as another, or more, exactly when it is not the smaller of the
-    two, so the minimum takes its place without a count.
+    The larger of two thresholds admits more, so that the minimum finds its place without counting
+    what the full one admits.
 
     **Latency**: ``chunks`` + 1 + `prefix_latency` cycles from ``i`` to ``o`` with
     ``chunks`` = ceil(distance_bins / bins_per_cycle); 1 cycle for a dense query.
@@ -170,15 +184,8 @@ class Thresholds(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         start = Signal()
-        job = Signal(self.i.payload.shape())
-        least_above = Signal()  # the minimum is above a full budget
         final = self._build_shift(m, start)
         m.d.comb += start.eq(self.i.valid & self.i.ready)
-        with m.If(start):
-            m.d.sync += [
-                job.eq(self.i.payload),
-                least_above.eq(self.i.payload.least_count > self.i.payload.full_count),
-            ]
 
         busy = Signal()
         m.d.comb += self.i.ready.eq(~busy)
@@ -189,8 +196,11 @@ class Thresholds(wiring.Component):
         with m.If(self.o.valid & self.o.ready):
             m.d.sync += [busy.eq(0), self.o.valid.eq(0)]
 
-        searches = self._build_searches(m, start)
-        self._build_choice(m, job, least_above, *searches)
+        scope = Signal(self.i.payload.scope.shape())
+        with m.If(start):
+            m.d.sync += scope.eq(self.i.payload.scope)
+        m.d.comb += self.o.payload.scope.eq(scope)
+        self._build_choice(m, start, *self._build_searches(m, start))
         return m
 
     def _build_shift(self, m, start):
@@ -218,46 +228,49 @@ class Thresholds(wiring.Component):
         with m.If(valid):
             m.d.sync += chunk.eq(Mux(chunk == self.chunks - 1, 0, chunk + 1))
 
+        job = self.i.payload
+        is_distance = job.select == Select.DISTANCE
+        is_percentile = job.select == Select.PERCENTILE
         results = []
         for name in ("full", "selected", "least"):
             m.submodules[name] = search = Once(Search(config))
+            results.append(search.o)
             m.d.comb += [
                 search.start.eq(start),
-                search.target.eq(self.i.payload[f"{name}_count"]),
+                search.target.eq(job[f"{name}_count"]),
                 search.valid.eq(valid),
                 search.chunk.eq(chunk),
             ]
             m.d.comb += [search.sums[place].eq(value) for place, value in enumerate(sums)]
-            results.append(search.o)
+            if name != "least":
+                m.d.comb += search.all_ties.eq(is_percentile)
+                with m.If(is_distance):
+                    m.d.comb += [search.target.eq(0), search.limit.eq(job[f"{name}_limit"])]
         return results
 
-    def _build_choice(self, m, job, least_above, full, selected, least):
-        """Thresholds as each way of choosing defines them, and the minimum in place of the full one."""
+    def _build_choice(self, m, start, full, selected, least):
+        """Put the minimum in the place of a full threshold that admits fewer tokens."""
+        job = self.i.payload
         out = self.o.payload
-        all_ties = (1 << self.config.token_bits) - 1
-        use_least = Signal()
+        by_count = Signal()     # the counts searched for tell that it does
+        if_above = Signal()     # it does if its bin is above,
+        if_equal = Signal()     # or equal: a distance limit admits nothing of its own bin
+        with m.If(start):
+            whole_bins = (job.select == Select.PERCENTILE) & (job.full_count != 0)
+            is_limit = (job.select == Select.DISTANCE) & (job.least_count != 0)
+            m.d.sync += [
+                by_count.eq((job.select != Select.DISTANCE) & ~whole_bins
+                            & (job.least_count > job.full_count)),
+                if_above.eq(whole_bins | is_limit),
+                if_equal.eq(is_limit),
+            ]
+        above = least.bin > full.bin
+        use_least = by_count | (if_above & above) | (if_equal & (least.bin == full.bin))
         m.d.comb += [
-            out.scope.eq(job.scope),
-            out.full.eq(full),
+            out.full.eq(Mux(use_least, least, full)),
             out.selected.eq(selected),
         ]
-        with m.Switch(job.select):
-            with m.Case(Select.BUDGET):
-                m.d.comb += use_least.eq(least_above)
-            with m.Case(Select.PERCENTILE):
-                m.d.comb += use_least.eq(
-                    Mux(job.full_count == 0, least_above, least.bin > full.bin))
-                with m.If(job.full_count != 0):
-                    m.d.comb += out.full.ties.eq(all_ties)
-                with m.If(job.selected_count != 0):
-                    m.d.comb += out.selected.ties.eq(all_ties)
-            with m.Case(Select.DISTANCE):
-                m.d.comb += [
-                    use_least.eq((job.least_count != 0) & (least.bin >= job.full_limit)),
-                    out.full.bin.eq(job.full_limit),
-                    out.full.ties.eq(0),
-                    out.selected.bin.eq(job.selected_limit),
-                    out.selected.ties.eq(0),
-                ]
-        with m.If(use_least):
-            m.d.comb += out.full.eq(least)
+        # Whichever is used is the larger one.
+        full_bin = Mux(above, least.bin, full.bin)
+        largest = Mux((selected.bin > full.bin) & (selected.bin > least.bin), selected.bin, full_bin)
+        m.d.comb += out.limit.eq(largest + 1)

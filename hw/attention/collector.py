@@ -147,7 +147,7 @@ class StateCollector(wiring.Component):
             with m.If(only_note):
                 m.d.comb += [
                     self.o.valid.eq(saturations.o.valid),
-                    out.empty.eq(1), out.last_of_head.eq(1),
+                    out.empty.eq(1), out.last.eq(1), out.last_of_head.eq(1),
                 ]
             with m.Elif(wanted.want_state & ~in_output):
                 m.d.comb += [

@@ -5,6 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.arith.dot import UPPER_SHIFT
+from hw.arith.rounding import delay
 from hw.checks import check_int
 
 __all__ = ["SHIFT_STEPS", "Accumulator"]
@@ -18,7 +19,8 @@ class Accumulator(wiring.Component):
 
     Each cycle is an operation; a weight of zero adds nothing. The shift rounds down.
 
-    **Latency**: 2 cycles (`LATENCY`) to ``sums``: multipliers, then adders.
+    **Latency**: 3 cycles (`LATENCY`) to ``sums``: two multipliers per lane, for the low and the high
+    bits of the weight; their sum; the addition to ``sums``.
 
     **Throughput**: one operation per cycle.
 
@@ -51,7 +53,7 @@ class Accumulator(wiring.Component):
     sums : ``Out(ArrayLayout(signed(sum_bits), lanes))``
     """
 
-    LATENCY = 2
+    LATENCY = 3
 
     def __init__(self, *, lanes, weight_bits, operand_bits, sum_bits, planes):
         self._lanes = check_int("Accumulator lanes", lanes, minimum=1)
@@ -95,20 +97,27 @@ class Accumulator(wiring.Component):
     def elaborate(self, platform):
         m = Module()
 
-        step = Signal.like(self.step)
-        clear = Signal()
-        m.d.sync += [step.eq(self.step), clear.eq(self.clear)]
+        step = delay(m, self.step, self.LATENCY - 1, name="step")
+        clear = delay(m, self.clear, self.LATENCY - 1, name="clear")
+        upper = delay(m, self.upper, 1, name="upper")
 
-        for lane in range(self.lanes):
+        # The multipliers of an FPGA sit in rows far apart, so each has a register of its own.
+        low_bits = self.weight_bits // 2
+        low_weight, high_weight = self.weight[:low_bits], self.weight[low_bits:]
+        for lane, operand in enumerate(self.operands):
+            low = Signal(signed(low_bits + self.operand_bits), name=f"low_{lane}")
+            high = Signal(signed(self.weight_bits - low_bits + self.operand_bits),
+                          name=f"high_{lane}")
             product = Signal(signed(self._product_bits), name=f"product_{lane}")
-            exact = self.weight * self.operands[lane]
+            exact = low + (high << low_bits)
             if self.planes == 1:
-                exact = Mux(self.upper, exact << UPPER_SHIFT, exact)
+                exact = Mux(upper, exact << UPPER_SHIFT, exact)
             total = self.sums[lane]
             scaled = Array(total >> shift for shift in SHIFT_STEPS)[step]
-            m.d.sync += product.eq(exact)
-            with m.If(clear):
-                m.d.sync += total.eq(0)
-            with m.Else():
-                m.d.sync += total.eq(scaled + product)
+            m.d.sync += [
+                low.eq(low_weight * operand),
+                high.eq(high_weight * operand),
+                product.eq(exact),
+                total.eq(Mux(clear, 0, scaled + product)),
+            ]
         return m

@@ -24,7 +24,7 @@ class HeadSlice(wiring.Component):
 
     **Latency**: from a row's last K beat 7 cycles to its logit (8 for exponent blocks of more than
     32), and `probability_latency` until what it weighs is in the register in front of the V
-    multipliers. From the last END 6 cycles to ``o_state``, or as far behind its items as they come.
+    multipliers. From the last END 7 cycles to ``o_state``, or as far behind its items as they come.
 
     **Throughput**: one beat per cycle on ``i_key`` and on ``i_value`` at once, but for the cycles
     in which sums are rescaled (see `Values`).

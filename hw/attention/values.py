@@ -5,13 +5,14 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.arith.accumulator import Accumulator
+from hw.arith.rounding import delay
 from hw.attention.layouts import Kind, row_beat, state_beat
 from hw.attention.operands import is_upper, operand_bits, operands
 from hw.attention.row_scale import RowScale
 from hw.attention.row_steps import RowSteps
 from hw.attention.softmax import probability, softmax_item, softmax_total
 from hw.attention.state_drain import StateDrain
-from hw.config import EXPONENT_BITS, MX_BLOCK, PROBABILITY_BITS, AttentionConfig
+from hw.config import MX_BLOCK, PROBABILITY_BITS, AttentionConfig
 from hw.shared import Once
 
 __all__ = ["Values"]
@@ -23,12 +24,12 @@ class Values(wiring.Component):
     The sums move aside in one cycle at END, so the next query is summed while the state is sent.
 
     **Latency**: from an item (its row being there) 2 cycles (`WEIGHT_LATENCY`) until its
-    probability is in a register, and 4 until its product is in the sums. 6 (`END_LATENCY`) from END
+    probability is in a register, and 5 until its product is in the sums. 7 (`END_LATENCY`) from END
     to the first beat on ``o``.
 
     **Throughput**: one beat per cycle; none while the sums are shifted down by something else than
     1, 4 or 16 octaves, which takes up to 8 cycles. END waits until the state before it has been
-    sent: states are head_dim / result_lanes + 3 cycles apart or more.
+    sent: states are head_dim / result_lanes + 4 cycles apart or more.
 
     **Numerics**: ``golden.pipeline.accumulate``, docs/numerics.md section 5.
 
@@ -50,7 +51,7 @@ class Values(wiring.Component):
     """
 
     WEIGHT_LATENCY = 2
-    END_LATENCY = 6
+    END_LATENCY = 7
 
     def __init__(self, config: AttentionConfig):
         if not isinstance(config, AttentionConfig):
@@ -85,12 +86,10 @@ class Values(wiring.Component):
         m.d.comb += steps.o.ready.eq(~(is_end & closing))
         accepted = steps.o.valid & steps.o.ready
         clear = Signal()
-        exponent = Signal(EXPONENT_BITS)
-        m.d.sync += [
-            clear.eq(accepted & is_end),
-            exponent.eq(step.exponent),
-            drain.capture.eq(clear),
-            drain.exponent.eq(exponent),
+        m.d.sync += clear.eq(accepted & is_end)
+        m.d.comb += [
+            drain.capture.eq(delay(m, clear, Accumulator.LATENCY - 1, name="capture")),
+            drain.exponent.eq(delay(m, step.exponent, Accumulator.LATENCY, name="exponent")),
         ]
         with m.If(drain.done):
             m.d.sync += closing.eq(0)

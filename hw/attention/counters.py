@@ -7,26 +7,39 @@ from amaranth.lib.wiring import In, Out
 from hw.attention.layouts import Error
 from hw.attention.register_map import COUNTERS
 
-__all__ = ["Counters"]
+__all__ = ["COUNTER_BITS", "Counters"]
 
 COUNTER_BITS = 32
 
 
 class Counters(wiring.Component):
-    """32-bit counters in the order of ``register_map.COUNTERS``; they wrap.
+    """Counters in the order of ``register_map.COUNTERS``; they wrap.
 
     Every cycle is of exactly one cause, so that busy + memory + output + idle equals the cycles
-    since the last clear: *idle* when no command is in progress, else *output* when the result stream
-    is held up, else *memory* when the memory port moved nothing though something was asked of it,
-    else *busy*.
+    since the last clear: *idle* when no command is in progress, else *output* when the result
+    stream is held up, else *memory* when the memory port moved nothing though something was asked
+    of it, else *busy*.
+
+    **Latency**: 1 cycle from an event to its count.
+
+    **Throughput**: every event may come in every cycle.
+
+    **Numerics**: modulo 2**32.
+
+    **Errors**: none.
 
     Members
     -------
-    clear : all counters to zero (takes precedence)
-    idle, output_held, memory_held : conditions of this cycle
-    matching, scanning, beat_read, beat_written, closed, rejected : events of this cycle
-    error : code of the command closed in this cycle
-    values : the counters
+    clear : ``In(1)``
+        All counters to zero; what happens in the same cycle is not counted.
+    idle, output_held, memory_held : ``In(1)``
+        Conditions of this cycle.
+    matching, scanning, beat_read, beat_written, closed, rejected : ``In(1)``
+        Events of this cycle.
+    error : ``In(Error)``
+        Of the command closed in this cycle.
+    values : ``Out``
+        The counters.
     """
 
     idle: In(1)
@@ -44,11 +57,12 @@ class Counters(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
+        is_busy = ~self.idle & ~self.output_held & ~self.memory_held
         events = {
-            "cycles_idle": self.idle,
-            "cycles_output": ~self.idle & self.output_held,
+            "cycles_busy": is_busy,
             "cycles_memory": ~self.idle & ~self.output_held & self.memory_held,
-            "cycles_busy": ~self.idle & ~self.output_held & ~self.memory_held,
+            "cycles_output": ~self.idle & self.output_held,
+            "cycles_idle": self.idle,
             "cycles_matching": self.matching,
             "cycles_scanning": self.scanning,
             "beats_read": self.beat_read,

@@ -1,25 +1,57 @@
 """The register map of the attention unit, described once.
 
-The hardware decodes from this list, the benches address by it, and ``docs/registers.md`` is
-written from it (``python -m hw.attention.register_map``).
+The hardware decodes from this list, the benches address by it, and ``docs/registers.md`` is what
+``python -m hw.attention.register_map`` prints.
 """
 
 from dataclasses import dataclass
 
-__all__ = ["Register", "REGISTERS", "ENTRY_FIELDS", "COUNTERS", "address_of"]
+__all__ = [
+    "COUNTERS", "ENTRY_FIELDS", "IDENTITY", "REGISTERS", "VERSION", "Register", "address_of",
+    "to_markdown",
+]
+
+IDENTITY = 0x4B565341
+VERSION = (1, 0)
+
+ACCESSES = {
+    "ro": "read-only", "rw": "read and write", "wo": "write-only",
+    "w1c": "read; a bit written as 1 is cleared",
+}
 
 
 @dataclass(frozen=True)
 class Register:
     """One 32-bit register.
 
-    ``access``: ``ro`` read-only, ``rw`` read-write, ``wo`` write-only, ``w1c`` write one to clear.
+    Parameters
+    ----------
+    name : str
+    address : int
+        Byte address, a multiple of 4.
+    access : str
+        One of ``ACCESSES``.
+    text : str
+        What it means.
+
+    Raises
+    ------
+    ValueError
+        The address is not one of a word, or the access unknown.
     """
 
     name: str
     address: int
     access: str
     text: str
+
+    def __post_init__(self) -> None:
+        if self.address < 0 or self.address % 4:
+            raise ValueError(
+                f"Register.address must be a multiple of 4, not {self.address!r} ({self.name})")
+        if self.access not in ACCESSES:
+            raise ValueError(f"Register.access must be one of {', '.join(ACCESSES)}, "
+                             f"not {self.access!r} ({self.name})")
 
 
 # Staged context entry: (field of ``context_entry``, is it an address of two words).
@@ -57,50 +89,55 @@ COUNTERS = (
     ("errors_write", "... WRITE"),
 )
 
+_CONTROL = (
+    Register("id", 0x00, "ro", f"0x{IDENTITY:08x} (\"KVSA\")"),
+    Register("version", 0x04, "ro", "Major in 31:16, minor in 15:0"),
+    Register("head_dim", 0x08, "ro", "Elements of a row"),
+    Register("code_bits", 0x0C, "ro", "Bits of a code"),
+    Register("lanes", 0x10, "ro", "Codes matched per cycle"),
+    Register("max_tokens", 0x14, "ro", "Longest context"),
+    Register("group", 0x18, "ro", "Query heads per KV head"),
+    Register("contexts", 0x1C, "ro", "Entries of the context table"),
+    Register("interrupt_pending", 0x20, "w1c",
+             "Bit 0: a command closed; bit 1: a command failed"),
+    Register("interrupt_enable", 0x24, "rw", "Bits as interrupt_pending"),
+    Register("counter_clear", 0x28, "wo", "Write 1: all counters to zero"),
+    Register("busy", 0x2C, "ro", "1 while a command is in progress"),
+    Register("table_index", 0x30, "rw", "Block-table entry to write next"),
+    Register("table_page", 0x34, "wo",
+             "Physical page of that entry, 24 bits; writing it enters it and increments "
+             "table_index"),
+    Register("context_index", 0x40, "rw", "Context that the registers below act on"),
+    Register("context_enter", 0x44, "wo",
+             "Write 1: enter the staged entry; write 0: make the context invalid"),
+    Register("context_fault", 0x48, "ro",
+             "Outcome of the latest entry: 0 entered, 1 index, 2 alignment, 3 capacity, "
+             "4 code region, 5 weight set, 6 block table, 7 a value too wide for its field"),
+    Register("context_length", 0x4C, "ro",
+             "Bit 31: context_index is valid; below it: its current length"),
+)
+_ENTRY_BASE = 0x80
+_COUNTER_BASE = 0x180
 
-def _registers() -> tuple[Register, ...]:
-    rows = [
-        Register("id", 0x00, "ro", "0x4b565341 (\"KVSA\")"),
-        Register("version", 0x04, "ro", "Major in 31:16, minor in 15:0"),
-        Register("head_dim", 0x08, "ro", "Elements of a row"),
-        Register("code_bits", 0x0C, "ro", "Bits of a code"),
-        Register("lanes", 0x10, "ro", "Codes matched per cycle"),
-        Register("max_tokens", 0x14, "ro", "Longest context"),
-        Register("group", 0x18, "ro", "Query heads per KV head"),
-        Register("contexts", 0x1C, "ro", "Entries of the context table"),
-        Register("interrupt_pending", 0x20, "w1c", "Bit 0: a command closed; bit 1: a command failed"),
-        Register("interrupt_enable", 0x24, "rw", "Bits as interrupt_pending"),
-        Register("counter_clear", 0x28, "wo", "Write 1: all counters to zero"),
-        Register("busy", 0x2C, "ro", "1 while a command is in progress"),
-        Register("table_index", 0x30, "rw", "Block-table entry to write next"),
-        Register("table_page", 0x34, "wo",
-                 "Physical page of that entry; writing it enters it and increments table_index"),
-        Register("context_index", 0x40, "rw", "Context that the registers below act on"),
-        Register("context_enter", 0x44, "wo",
-                 "Write 1: enter the staged entry; write 0: make the context invalid"),
-        Register("context_fault", 0x48, "ro",
-                 "Outcome of the latest entry: 0 entered, 1 index, 2 alignment, 3 capacity, "
-                 "4 code region, 5 weight set, 6 block table"),
-        Register("context_length", 0x4C, "ro", "Valid in bit 31, current length of context_index"),
-    ]
-    address = 0x80
+
+def _entry_registers():
     for name, is_address in ENTRY_FIELDS:
-        rows.append(Register(f"entry_{name}", address, "rw",
-                             f"Staged entry: {name}" + (", low word" if is_address else "")))
-        address += 4
+        yield f"entry_{name}", f"Staged entry: {name}" + (", low word" if is_address else "")
         if is_address:
-            rows.append(Register(f"entry_{name}_high", address, "rw",
-                                 f"Staged entry: {name}, high word"))
-            address += 4
-    address = 0x180
-    for name, text in COUNTERS:
-        rows.append(Register(name, address, "ro", text))
-        address += 4
-    return tuple(rows)
+            yield f"entry_{name}_high", f"Staged entry: {name}, high word"
 
 
-REGISTERS = _registers()
-_BY_NAME = {register.name: register for register in REGISTERS}
+def _placed(rows, base, access):
+    return tuple(Register(name, base + 4 * place, access, text)
+                 for place, (name, text) in enumerate(rows))
+
+
+REGISTERS = (
+    *_CONTROL,
+    *_placed(_entry_registers(), _ENTRY_BASE, "rw"),
+    *_placed(COUNTERS, _COUNTER_BASE, "ro"),
+)
+_ADDRESSES = {register.name: register.address for register in REGISTERS}
 
 
 def address_of(name: str) -> int:
@@ -111,17 +148,22 @@ def address_of(name: str) -> int:
     ValueError
         There is no register of that name.
     """
-    if name not in _BY_NAME:
-        raise ValueError(f"register must be one of {', '.join(sorted(_BY_NAME))}, not {name!r}")
-    return _BY_NAME[name].address
+    if name not in _ADDRESSES:
+        raise ValueError(f"register must be one of {', '.join(_ADDRESSES)}, not {name!r}")
+    return _ADDRESSES[name]
 
 
 def to_markdown() -> str:
     """The register map as a Markdown page."""
+    accesses = ", ".join(f"{short} {long}" for short, long in ACCESSES.items())
     lines = [
         "# Registers of the attention unit", "",
-        "AXI4-Lite, 32 bits wide, byte addresses. Written by `make docs`; do not edit.",
-        "Reads of an address without a register, and writes to one that takes none, answer SLVERR.", "",
+        "AXI4-Lite, 32 bits wide, byte addresses. This page is what `python -m "
+        "hw.attention.register_map` prints.", "",
+        f"Access: {accesses}.", "",
+        "These answer SLVERR and change nothing: an address without a register, a write to a "
+        "read-only register, a read of a", "write-only one, a write of less than a word, and a "
+        "`table_page` with `table_index` above the table or more than 24 bits.", "",
         "| address | name | access | meaning |", "|---|---|---|---|",
     ]
     lines += [f"| 0x{r.address:03x} | `{r.name}` | {r.access} | {r.text} |" for r in REGISTERS]

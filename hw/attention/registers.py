@@ -7,49 +7,61 @@ from amaranth.lib.wiring import In, Out
 from hw.attention.contexts import ContextFault, context_write
 from hw.attention.counters import COUNTER_BITS
 from hw.attention.layouts import Error, context_entry
-from hw.attention.register_map import COUNTERS, ENTRY_FIELDS, REGISTERS, address_of
+from hw.attention.paging import table_entry
+from hw.attention.register_map import COUNTERS, ENTRY_FIELDS, IDENTITY, REGISTERS, VERSION
 from hw.bus import axil
 from hw.config import AttentionConfig
 
-__all__ = ["Registers", "REGISTER_ADDRESS_BITS"]
+__all__ = ["REGISTER_ADDRESS_BITS", "Registers"]
 
 REGISTER_ADDRESS_BITS = 12
-VERSION = (1, 0)
-_OKAY, _SLVERR = 0, 2
+CONTEXT_INDEX_BITS = 16
 
 
 class Registers(wiring.Component):
     """Register file behind an AXI4-Lite slave; the map is ``register_map.REGISTERS``.
 
-    **Latency**: write response 1 cycle after address and data are both there (later when an entry
-    has to wait for its table); read data 3 cycles after the address.
+    **Latency**: write response 1 cycle after the first in which address and data are both there;
+    for ``table_page`` and ``context_enter`` 1 cycle after the entry was taken, so that
+    ``context_fault`` is then that entry's. Read data 2 cycles after the address.
 
-    **Throughput**: one access per direction at a time.
+    **Throughput**: one read and one write at a time, each per 2 cycles or 3.
 
-    **Errors**: SLVERR for an address without a register, a write to a read-only register, a write that
-    is not of a whole word, or a block-table entry above the table; nothing changes then.
+    **Numerics**: none.
+
+    **Errors**: SLVERR, and nothing changes, for an address without a register or not of a word, a
+    write to a read-only register or a read of a write-only one, a write of less than a word, and a
+    block-table entry above the table or whose page number is too wide.
+
+    Parameters
+    ----------
+    config : AttentionConfig
 
     Members
     -------
-    bus : AXI4-Lite slave
-    o_table : stream of {index, page}: block-table entries
-    o_context : stream of ``context_write``
-    context_fault : outcome of the latest one
+    bus : ``In(axil.Signature)``
+    o_table : ``Out(stream)`` of ``table_entry``
+    o_context : ``Out(stream)`` of ``context_write``
+    context_fault : ``In(ContextFault)``
+        Outcome of the latest one.
     length_index, length_valid, length : the context table's register view
-    counters, counter_clear : see ``Counters``
-    closed, error, busy : from the results side
-    interrupt : level, high while an enabled cause is pending
+    counters, counter_clear : see `Counters`
+    closed, error, busy : ``In``
+        A command closed in this cycle, and its error; work is in progress.
+    interrupt : ``Out(1)``
+        Level, high while an enabled cause is pending.
     """
 
     def __init__(self, config: AttentionConfig):
+        if not isinstance(config, AttentionConfig):
+            raise TypeError(f"Registers config must be an AttentionConfig, not {config!r}")
         self._config = config
         super().__init__({
             "bus": In(axil.Signature(address_bits=REGISTER_ADDRESS_BITS, data_bytes=4)),
-            "o_table": Out(stream.Signature(
-                data.StructLayout({"index": config.table_bits, "page": 24}))),
+            "o_table": Out(stream.Signature(table_entry(config))),
             "o_context": Out(stream.Signature(context_write(config))),
             "context_fault": In(ContextFault),
-            "length_index": Out(16),
+            "length_index": Out(CONTEXT_INDEX_BITS),
             "length_valid": In(1),
             "length": In(config.token_bits),
             "counters": In(data.ArrayLayout(COUNTER_BITS, len(COUNTERS))),
@@ -68,112 +80,143 @@ class Registers(wiring.Component):
         m = Module()
         stored = {r.name: Signal(32, name=r.name) for r in REGISTERS if r.access == "rw"}
         pending = Signal(2)
-        self._write_side(m, stored, pending)
-        self._read_side(m, stored, pending)
-        m.d.comb += [
-            self.interrupt.eq((pending & stored["interrupt_enable"][:2]).any()),
-            self.length_index.eq(stored["context_index"]),
-        ]
+        strobes = self._accept_write(m, self._accepted_by(stored))
+        self._write_stored(m, stored, strobes)
+        self._write_table(m, stored, strobes["table_page"])
+        self._write_context(m, stored, strobes["context_enter"])
+        self._collect_interrupts(m, stored, pending, strobes["interrupt_pending"])
+        m.d.comb += self.counter_clear.eq(strobes["counter_clear"] & self._word[0])
+        self._answer_read(m, self._readable(stored, pending))
         return m
 
-    def _write_side(self, m, stored, pending):
-        bus, table, context = self.bus, self.o_table, self.o_context
-        word = bus.w.payload.data
-        address = bus.aw.payload.addr
-        write = Signal()
-        clear = Signal(2)
-        good = Signal()
+    @property
+    def _word(self):
+        return self.bus.w.payload.data
+
+    def _accepted_by(self, stored):
+        """Registers that do not take every word, and when they do."""
+        page_bits = self.o_table.payload.page.shape().width
+        return {"table_page": (stored["table_index"] < self.config.table_pages)
+                              & ~self._word[page_bits:].any()}
+
+    def _accept_write(self, m, conditions):
+        """Handshake of the write channels. Returns a strobe for each register that takes writes."""
+        bus, address = self.bus, self.bus.aw.payload.addr
+        strobes = {r.name: Signal(name=f"write_{r.name}") for r in REGISTERS if r.access != "ro"}
+        accept, entry_taken = Signal(), Signal()
+        is_good, is_entry = Signal(), strobes["table_page"] | strobes["context_enter"]
         m.d.comb += [
-            write.eq(bus.aw.valid & bus.w.valid & ~bus.b.valid & ~table.valid & ~context.valid),
-            bus.aw.ready.eq(write),
-            bus.w.ready.eq(write),
+            accept.eq(bus.aw.valid & bus.w.valid & ~bus.b.valid
+                      & ~self.o_table.valid & ~self.o_context.valid),
+            bus.aw.ready.eq(accept),
+            bus.w.ready.eq(accept),
+            is_good.eq(Cat(strobes.values()).any()),
+            entry_taken.eq((self.o_table.valid & self.o_table.ready)
+                           | (self.o_context.valid & self.o_context.ready)),
         ]
-        with m.If(bus.b.ready):
-            m.d.sync += bus.b.valid.eq(0)
-        with m.If(write):
-            m.d.sync += [bus.b.valid.eq(1), bus.b.payload.resp.eq(Mux(good, _OKAY, _SLVERR))]
-
-        for stream_port in (table, context):
-            with m.If(stream_port.ready):
-                m.d.sync += stream_port.valid.eq(0)
-        writable = Signal()
-        m.d.comb += good.eq(writable & bus.w.payload.strb.all() & (address[:2] == 0))
-        m.d.comb += self.counter_clear.eq(
-            write & good & (address == address_of("counter_clear")) & word[0])
-        with m.Switch(address[2:]):
+        with m.If(accept & bus.w.payload.strb.all()), m.Switch(address):
             for register in REGISTERS:
-                if register.access == "ro":
-                    continue
-                with m.Case(register.address >> 2):
-                    fits = Const(1)
-                    if register.name == "table_page":
-                        fits = stored["table_index"] < self.config.table_pages
-                    m.d.comb += writable.eq(fits)
-                    with m.If(write & good):
-                        if register.access == "rw":
-                            m.d.sync += stored[register.name].eq(word)
-                        elif register.name == "interrupt_pending":
-                            m.d.comb += clear.eq(word)
-                        elif register.name == "table_page":
-                            m.d.sync += [
-                                table.valid.eq(1),
-                                table.payload.index.eq(stored["table_index"]),
-                                table.payload.page.eq(word),
-                                stored["table_index"].eq(stored["table_index"] + 1),
-                            ]
-                        elif register.name == "context_enter":
-                            m.d.sync += [context.valid.eq(1), context.payload.valid.eq(word[0])]
-        m.d.sync += pending.eq(
-            (pending & ~clear) | Cat(self.closed, self.closed & (self.error != Error.NONE)))
+                if register.name in strobes:
+                    with m.Case(register.address):
+                        m.d.comb += strobes[register.name].eq(conditions.get(register.name, 1))
+        with m.If(accept):
+            m.d.sync += [
+                # The answer to an entry waits until the entry was taken.
+                bus.b.valid.eq(~is_entry),
+                bus.b.payload.resp.eq(Mux(is_good, axil.Response.OKAY, axil.Response.SLVERR)),
+            ]
+        with m.Elif(entry_taken):
+            m.d.sync += bus.b.valid.eq(1)
+        with m.Elif(bus.b.ready):
+            m.d.sync += bus.b.valid.eq(0)
+        return strobes
 
-        m.d.comb += context.payload.index.eq(stored["context_index"])
-        layout = context_entry(self.config)
+    def _write_stored(self, m, stored, strobes):
+        for name, register in stored.items():
+            with m.If(strobes[name]):
+                m.d.sync += register.eq(self._word)
+
+    def _write_table(self, m, stored, strobe):
+        table, index = self.o_table, stored["table_index"]
+        with m.If(strobe):
+            m.d.sync += [
+                table.valid.eq(1),
+                table.payload.index.eq(index),
+                table.payload.page.eq(self._word),
+                index.eq(index + 1),
+            ]
+        with m.Elif(table.ready):
+            m.d.sync += table.valid.eq(0)
+
+    def _write_context(self, m, stored, strobe):
+        """The staged entry: nothing is written while it is offered, so it holds."""
+        context, layout = self.o_context, context_entry(self.config)
+        with m.If(strobe):
+            m.d.sync += [context.valid.eq(1), context.payload.valid.eq(self._word[0])]
+        with m.Elif(context.ready):
+            m.d.sync += context.valid.eq(0)
+
+        lost = []
         for name, is_address in ENTRY_FIELDS:
             value = stored[f"entry_{name}"]
             if is_address:
                 value = Cat(value, stored[f"entry_{name}_high"])
-            # A value too large for its field must fail the entry's checks, not lose its top bits.
-            width = layout[name].width
-            m.d.comb += context.payload.entry[name].eq(
-                Mux((value >> width).any(), Const(-1, width), value))
+            m.d.comb += context.payload.entry[name].eq(value)
+            lost.append(value[layout[name].width:].any())
+        # An index too wide must not name another context: the highest one is above any table.
+        index = stored["context_index"]
+        m.d.comb += [
+            context.payload.truncated.eq(Cat(lost).any()),
+            context.payload.index.eq(
+                Mux(index[CONTEXT_INDEX_BITS:].any(), (1 << CONTEXT_INDEX_BITS) - 1, index)),
+            self.length_index.eq(context.payload.index),
+        ]
 
-    def _read_side(self, m, stored, pending):
-        bus, config = self.bus, self.config
-        values = {
-            "id": Const(0x4B565341, 32),
-            "version": Const(VERSION[0] << 16 | VERSION[1], 32),
-            "head_dim": Const(config.head_dim, 32),
-            "code_bits": Const(config.code_bits, 32),
-            "lanes": Const(config.lanes, 32),
-            "max_tokens": Const(config.max_tokens, 32),
-            "group": Const(config.group, 32),
-            "contexts": Const(config.contexts, 32),
+    def _collect_interrupts(self, m, stored, pending, strobe):
+        """A cause that comes while it is cleared stays pending."""
+        causes = Cat(self.closed, self.closed & (self.error != Error.NONE))
+        m.d.sync += pending.eq((pending & ~Mux(strobe, self._word[:2], 0)) | causes)
+        m.d.comb += self.interrupt.eq((pending & stored["interrupt_enable"][:2]).any())
+
+    def _readable(self, stored, pending):
+        """What each register that can be read shows."""
+        config = self.config
+        sizes = {name: getattr(config, name) for name in (
+            "head_dim", "code_bits", "lanes", "max_tokens", "group", "contexts")}
+        major, minor = VERSION
+        return {
+            "id": IDENTITY,
+            "version": major << 16 | minor,
+            **sizes,
             "interrupt_pending": pending,
             "busy": self.busy,
-            "context_fault": self.context_fault.as_value(),
-            "context_length": Cat(self.length, Const(0, 31 - len(self.length)), self.length_valid),
+            "context_fault": self.context_fault,
+            "context_length": Cat(
+                self.length, Const(0, 31 - config.token_bits), self.length_valid),
+            **stored,
+            **{name: self.counters[place] for place, (name, _) in enumerate(COUNTERS)},
         }
-        values.update(stored)
-        values.update({name: self.counters[i] for i, (name, _) in enumerate(COUNTERS)})
-        readable = [r for r in REGISTERS if r.access != "wo"]
-        address = Signal(REGISTER_ADDRESS_BITS)
-        stage = Signal(2)
-        m.d.comb += bus.ar.ready.eq((stage == 0) & ~bus.r.valid)
-        m.d.sync += stage.eq(Cat(bus.ar.valid & bus.ar.ready, stage[0]))
-        with m.If(bus.ar.valid & bus.ar.ready):
-            m.d.sync += address.eq(bus.ar.payload.addr)
-        with m.If(bus.r.ready):
-            m.d.sync += bus.r.valid.eq(0)
-        with m.If(stage[1]):
+
+    def _answer_read(self, m, values):
+        bus = self.bus
+        address, reading = Signal(REGISTER_ADDRESS_BITS), Signal()
+        m.d.comb += bus.ar.ready.eq(~reading & ~bus.r.valid)
+        with m.If(bus.ar.ready):
+            m.d.sync += [address.eq(bus.ar.payload.addr), reading.eq(bus.ar.valid)]
+        with m.If(reading):
             m.d.sync += [
+                reading.eq(0),
                 bus.r.valid.eq(1),
                 bus.r.payload.data.eq(0),
-                bus.r.payload.resp.eq(_SLVERR),
+                bus.r.payload.resp.eq(axil.Response.SLVERR),
             ]
             with m.Switch(address):
-                for register in readable:
-                    with m.Case(register.address):
-                        m.d.sync += [
-                            bus.r.payload.data.eq(values[register.name]),
-                            bus.r.payload.resp.eq(_OKAY),
-                        ]
+                for register in REGISTERS:
+                    if register.access != "wo":
+                        with m.Case(register.address):
+                            m.d.sync += [
+                                bus.r.payload.data.eq(values[register.name]),
+                                bus.r.payload.resp.eq(axil.Response.OKAY),
+                            ]
+        with m.Elif(bus.r.ready):
+            m.d.sync += bus.r.valid.eq(0)

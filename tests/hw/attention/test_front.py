@@ -148,7 +148,7 @@ def test_any_commands_in_any_order(config, stall):
     _, errors, around = run_front(config, entries, works, rng, stall_probability=stall,
                                   encoder_delay=rng.choice([0, 7]))
     assert {None, Error.NONE} <= set(errors)
-    assert len(around.slots) == errors.count(None) >= 8
+    assert len(around.slots) == errors.count(None) >= 7
 
 
 @pytest.mark.parametrize("query_slots", [2, 5])

@@ -111,7 +111,9 @@ def module_name(component):
         name = f"{cls.__name__}__{readable}"
         if len(name) <= _LONGEST_NAME:
             return name
-    description = repr(arguments)
+    description = repr({
+        name: module_name(value) if isinstance(value, wiring.Component) else value
+        for name, value in arguments.items()})
     if " at 0x" in description:
         raise TypeError(f"{cls.__name__} can not be shared: an argument has no stable repr in "
                         f"{description}")
@@ -123,5 +125,26 @@ def to_verilog(component, name, platform):
     elaboratable, ports = convertible(component, flatten_ports(component))
     text = verilog.convert(elaboratable, name=name, platform=platform, ports=ports,
                            emit_src=False, strip_internal_attrs=True)
+    return _mend(text)
+
+
+def _mend(text):
+    """Mend what Yosys writes that other tools misread."""
     # The first line names the version of Yosys that wrote it.
-    return re.sub(r"\A/\*.*?\*/\s*", "", text)
+    text = re.sub(r"\A/\*.*?\*/\s*", "", text)
+    # A wire of no bits comes out as one of two, `[-1:0]`. It is declared, with its attributes, and
+    # never used.
+    text = re.sub(r"^(?:  \(\*.*\*\)\n)*  (?:wire|reg) \[-1:0\] .*;\n", "", text,
+                  flags=re.MULTILINE)
+    # A block that sets bits to a constant reads nothing, so it would never run. Yosys has other
+    # blocks read a flag whose initial value starts them.
+    count = 0
+
+    def start(match):
+        nonlocal count
+        count += 1
+        flag = f"\\$start${count} "
+        return (f"  reg {flag} = 0;\n  always @* begin\n    if ({flag}) begin end\n"
+                f"    {match.group(1)}\n  end\n")
+
+    return re.sub(r"^  always @\*\n    (\S.* = \d+'\w+;)\n", start, text, flags=re.MULTILINE)

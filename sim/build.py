@@ -23,6 +23,7 @@ from importlib.metadata import version
 from pathlib import Path
 from xml.etree import ElementTree
 
+from amaranth.lib import wiring
 from cocotb_tools.runner import get_runner
 
 from hw.emit import write_unit
@@ -219,7 +220,8 @@ def _emit(component, name):
         identity = None  # an argument that can not be told apart from others: emit every time
     if identity is None:
         return write_unit(component, name=name, folder=SIM / "rtl" / f"{name}-{os.getpid()}")
-    files = {Path(inspect.getfile(cls)) for cls in type(component).__mro__[:-1]}
+    parts = _parts(component)
+    files = {Path(inspect.getfile(cls)) for part in parts for cls in type(part).__mro__[:-1]}
     files.update(path for path in (ROOT / "hw").rglob("*") if path.suffix in (".py", ".v"))
     contents = [path.read_text(encoding="utf-8") for path in sorted(files)]
     folder = SIM / "rtl" / f"{name}-{_hash(json.dumps([identity, *contents]))}"
@@ -228,8 +230,15 @@ def _emit(component, name):
         # The sidecar is written last.
         if not verilog_path.with_suffix(".json").exists():
             return write_unit(component, name=name, folder=folder)
-    component._MustUse__used = True  # elaborated by an earlier run
+    for part in parts:
+        part._MustUse__used = True  # elaborated by an earlier run
     return verilog_path
+
+
+def _parts(component):
+    """A component and those that it was made with or has made, at any depth."""
+    inner = [value for value in vars(component).values() if isinstance(value, wiring.Component)]
+    return [component, *(part for value in inner for part in _parts(value))]
 
 
 def run(model, *, bench, seed=None, tests=None, arguments=None, quiet=False):

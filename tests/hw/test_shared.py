@@ -8,6 +8,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.emit import emit
+from hw.platform import module_name
 from hw.shared import Once
 from hw.stream import Queue
 from tests.hw.harness import run_stream_test
@@ -87,6 +88,11 @@ def test_is_one_module_in_verilog():
 def test_other_arguments_are_another_module():
     _, sidecar = emit(Chain(shared=True, addends=(1, 2)), name="chain")
     assert sidecar["modules"][:2] == ["Adder__addend_1", "Adder__addend_2"]
+
+
+def test_name_follows_the_arguments_of_a_component_argument():
+    names = [module_name(Once(Adder(addend=addend))) for addend in (1, 1, 2)]
+    assert names[0] == names[1] != names[2]
 
 
 def test_looks_like_its_component():

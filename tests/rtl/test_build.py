@@ -5,6 +5,8 @@ import subprocess
 import sys
 
 import pytest
+from amaranth.hdl import Module
+from amaranth.lib import wiring
 
 from hw.stream import Queue, SkidBuffer
 from sim.build import SimulationError, build, build_and_run, run
@@ -44,6 +46,33 @@ def test_model_is_built_once(model, capsys):
     assert again.folder == model.folder
     assert "built" not in capsys.readouterr().out
     assert build(Queue(8, depth=3), name="queue").folder != model.folder
+
+
+class Around(wiring.Component):
+    """A top that is made with the unit inside, as benches with a memory are."""
+
+    def __init__(self, unit):
+        self._unit = unit
+        super().__init__(unit.signature)
+
+    @property
+    def unit(self):
+        return self._unit
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.unit = self.unit
+        wiring.connect(m, self.unit.i, wiring.flipped(self.i))
+        wiring.connect(m, self.unit.o, wiring.flipped(self.o))
+        return m
+
+
+def test_top_around_a_unit_is_emitted_once(monkeypatch):
+    model = build(Around(Queue(8, depth=2)), name="around")
+    monkeypatch.delattr("sim.build.write_unit")
+    assert build(Around(Queue(8, depth=2)), name="around").folder == model.folder
+    with pytest.raises(NameError, match="write_unit"):
+        build(Around(Queue(8, depth=31)), name="around")
 
 
 def test_source_that_does_not_build_fails(tmp_path):

@@ -94,16 +94,18 @@ class RowReader(wiring.Component):
         m = Module()
         config = self.config
         held = data.StructLayout({"header": row_header(config), "fault": 1})
-        arrival = data.StructLayout({
-            "data": config.beat_bytes * 8, "closes": 1, "bus_error": 1, "wrong_length": 1})
+        mark = data.StructLayout({"closes": 1, "bus_error": 1, "wrong_length": 1})
+        room = config.read_rows * self.row_beats
         m.submodules.rows = rows = Queue(held, depth=config.read_rows)
         m.submodules.bursts = bursts = Queue(1, depth=config.read_rows)
-        m.submodules.beats = beats = BeatQueue(arrival, depth=config.read_rows * self.row_beats)
+        m.submodules.beats = beats = BeatQueue(config.beat_bytes * 8, depth=room)
+        # What control depends on lies apart: it is read faster than a deep memory.
+        m.submodules.marks = marks = Queue(mark, depth=room)
         m.submodules.status = status = Queue(fetch_status(config), depth=2)
 
         self._ask(m, rows, bursts)
-        self._gather(m, bursts, beats)
-        self._deliver(m, rows, beats, status)
+        self._gather(m, bursts, beats, marks)
+        self._deliver(m, rows, beats, marks, status)
         wiring.connect(m, status.o, wiring.flipped(self.o_status))
         return m
 
@@ -127,7 +129,7 @@ class RowReader(wiring.Component):
             bursts.i.valid.eq(self.bus.ar.valid & self.bus.ar.ready),
         ]
 
-    def _gather(self, m, bursts, beats):
+    def _gather(self, m, bursts, beats, marks):
         """Join bus beats to datapath beats. Every burst ends in one that closes it."""
         config = self.config
         ratio = config.bus_beats_per_beat
@@ -140,7 +142,7 @@ class RowReader(wiring.Component):
         fills = Signal()
         gathered = Signal(data.ArrayLayout(config.memory_bytes * 8, ratio))
         word = Signal(config.memory_bytes * 8)
-        arrival = beats.i.payload
+        mark = marks.i.payload
         m.d.comb += [
             self.bus.r.ready.eq(1),
             bursts.o.ready.eq(self.bus.r.valid & beat.last),
@@ -148,11 +150,12 @@ class RowReader(wiring.Component):
             fills.eq(index % ratio == ratio - 1),
             failed.eq(beat.response[1]),
             word.eq(Mux(failed, 0, beat.data)),
-            arrival.data.eq(gathered),
-            arrival.data.word_select(index % ratio, len(word)).eq(word),
-            arrival.closes.eq(final | beat.last),
-            arrival.bus_error.eq(bus_error | failed),
-            arrival.wrong_length.eq(final != beat.last),
+            beats.i.payload.eq(gathered),
+            beats.i.payload.word_select(index % ratio, len(word)).eq(word),
+            marks.i.valid.eq(beats.i.valid),
+            mark.closes.eq(final | beat.last),
+            mark.bus_error.eq(bus_error | failed),
+            mark.wrong_length.eq(final != beat.last),
             beats.i.valid.eq(self.bus.r.valid & bursts.o.valid & ~overrun
                              & (fills | final | beat.last)),
         ]
@@ -168,10 +171,10 @@ class RowReader(wiring.Component):
             with m.If(beat.last | final):
                 m.d.sync += [index.eq(0), bus_error.eq(0)]
 
-    def _deliver(self, m, rows, beats, status):
+    def _deliver(self, m, rows, beats, marks, status):
         """Pair each row with its beats, with zeros in place of what did not come."""
         config = self.config
-        header, arrival = rows.o.payload.header, beats.o.payload
+        header = rows.o.payload.header
         is_end = Signal()
         is_read = Signal()
         waits = Signal()
@@ -184,25 +187,26 @@ class RowReader(wiring.Component):
             is_coarse.eq(header.kind == Kind.COARSE),
             is_read.eq(~is_end & ~rows.o.payload.fault),
             waits.eq(is_read & ~cut),
-            self.o.payload.data.eq(Mux(waits, arrival.data, 0)),
+            self.o.payload.data.eq(Mux(waits, beats.o.payload, 0)),
             self.o.payload.last.eq(~is_first | is_end | is_coarse | (self.row_beats == 1)),
             self.o.valid.eq(rows.o.valid & Mux(waits, beats.o.valid, ~is_end | status.i.ready)),
             transfer.eq(self.o.valid & self.o.ready),
             beats.o.ready.eq(transfer & waits),
+            marks.o.ready.eq(beats.o.ready),
             rows.o.ready.eq(transfer & self.o.payload.last),
         ]
         m.d.comb += [self.o.payload[name].eq(header[name]) for name, _ in row_header(config)]
         with m.If(transfer):
             m.d.sync += [
                 is_first.eq(self.o.payload.last),
-                cut.eq(~self.o.payload.last & (cut | (is_read & arrival.closes))),
+                cut.eq(~self.o.payload.last & (cut | (is_read & marks.o.payload.closes))),
             ]
-        self._account(m, rows, beats, status, transfer=transfer, is_coarse=is_coarse)
+        self._account(m, rows, marks, status, transfer=transfer, is_coarse=is_coarse)
 
-    def _account(self, m, rows, beats, status, *, transfer, is_coarse):
+    def _account(self, m, rows, marks, status, *, transfer, is_coarse):
         """Sum up a query's errors and beats; END hands them over."""
         config = self.config
-        arrival = beats.o.payload
+        mark = marks.o.payload
         fault = rows.o.payload.fault
         error = Signal(Error)
         now = Signal(Error)
@@ -216,9 +220,9 @@ class RowReader(wiring.Component):
         ]
         with m.If(fault):
             m.d.comb += now.eq(Error.WINDOW)
-        with m.Elif(beats.o.ready & arrival.bus_error):
+        with m.Elif(marks.o.ready & mark.bus_error):
             m.d.comb += now.eq(Error.BUS)
-        with m.Elif(beats.o.ready & arrival.wrong_length):
+        with m.Elif(marks.o.ready & mark.wrong_length):
             m.d.comb += now.eq(Error.SHORT)
         with m.If(ends):
             m.d.sync += [error.eq(Error.NONE), count.eq(0)]

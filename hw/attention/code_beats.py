@@ -95,6 +95,7 @@ class CodeBeats(wiring.Component):
                         self.o.payload.strobe.eq(strobe),
                     ]
         m.d.comb += [
+            self.o.payload.length.eq(0),
             self.o.payload.last.eq(1),
             self.i.ready.eq(self.o.valid & self.o.ready & is_last),
         ]

@@ -61,7 +61,7 @@ def coverage(*folders):
     return reached
 
 
-def tested():
+def simulated():
     """Units that run in Amaranth's simulator."""
     return coverage("tests/hw")
 
@@ -115,7 +115,7 @@ def test_says_what_its_numbers_equal(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_has_a_test_in_the_simulator(name):
-    assert UNITS[name] in tested(), f"no test in tests/hw runs {name}"
+    assert UNITS[name] in simulated(), f"no test in tests/hw runs {name}"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -127,7 +127,7 @@ def main():
     rows = [("unit", "golden twin", "test", "bench")]
     for name in NAMES:
         cls = UNITS[name]
-        rows.append((name, ", ".join(twins(cls)) or "-", tested().get(cls, "none"),
+        rows.append((name, ", ".join(twins(cls)) or "-", simulated().get(cls, "none"),
                      benched().get(cls, "none")))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:

@@ -36,7 +36,7 @@ class Exp2(wiring.Component):
 
     **Throughput**: 1 per cycle.
 
-    **Numerics**: ``golden.pipeline.exp2_mantissa``, docs/numerics.md section 4.
+    **Numerics**: ``golden.exp2.exp2_mantissa``, docs/numerics.md section 4.
 
     **Errors**: none.
 

@@ -10,7 +10,7 @@ from hw.checks import check_int
 __all__ = ["Popcount", "count_ones", "popcount_latency"]
 
 LEAF_BITS = 4
-LEVELS_PER_STAGE = 3
+LEVELS_PER_STAGE = 4
 
 
 def _count_leaf(bits):
@@ -47,15 +47,15 @@ def count_ones(value):
 
 
 def popcount_latency(bits):
-    """Latency of a `Popcount`: the leaves and a first addition, then three additions per stage."""
+    """Latency of a `Popcount`: the leaves, then four levels of small additions per stage."""
     levels = (-(-bits // LEAF_BITS) - 1).bit_length()
-    return 1 + -(-max(0, levels - 1) // LEVELS_PER_STAGE)
+    return 1 + -(-levels // LEVELS_PER_STAGE)
 
 
 class Popcount(wiring.Component):
     """Pipelined adder tree over the bits of a word.
 
-    **Latency**: `latency` cycles: 1 up to 8 bits, 2 up to 64, 3 up to 512, 4 up to 4096.
+    **Latency**: `latency` cycles: 1 up to 4 bits, 2 up to 64, 3 up to 1024, 4 up to 16384.
 
     **Throughput**: one word per cycle; the pipeline never stops.
 
@@ -88,8 +88,8 @@ class Popcount(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        # The word comes from a memory, late in the cycle: its stage has one addition, not three.
-        terms = _add_pairs(_leaves(self.i))
+        # The word comes from a memory, late in the cycle: its stage is a level or two of gates.
+        terms = _leaves(self.i)
         for stage in range(1, self.latency):
             terms = [delay(m, term, 1, name=f"stage_{stage}_{place}")
                      for place, term in enumerate(terms)]

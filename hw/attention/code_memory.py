@@ -114,20 +114,24 @@ class CodeMemory(wiring.Component):
 
     def _build_line_read(self, m, port):
         request = self.i.payload
-        left = Signal.like(request.lines)
-        next_line = Signal.like(request.first_line)
-        address = Mux(self.i.valid, request.first_line, next_line)
+        left = Signal.like(request.last_line)
+        line = Signal.like(request.first_line)
         # The first line is read in the cycle of the request itself.
-        remaining = Mux(self.i.valid, request.lines, left)
         m.d.comb += [
             port.en.eq(self.i.valid | (left != 0)),
-            port.addr.eq(address),
+            port.addr.eq(Mux(self.i.valid, request.first_line, line)),
             self.o.payload.codes.eq(port.data),
         ]
         m.d.sync += self.o.valid.eq(port.en)
-        with m.If(port.en):
+        with m.If(self.i.valid):
             m.d.sync += [
-                next_line.eq(address + 1),
-                left.eq(remaining - 1),
-                self.o.payload.last.eq(remaining == 1),
+                line.eq(request.first_line + 1),
+                left.eq(request.last_line),
+                self.o.payload.last.eq(request.last_line == 0),
+            ]
+        with m.Elif(left != 0):
+            m.d.sync += [
+                line.eq(line + 1),
+                left.eq(left - 1),
+                self.o.payload.last.eq(left == 1),
             ]

@@ -107,7 +107,7 @@ class LineReader(wiring.Component):
         with m.If(self.i.valid):
             m.d.sync += [
                 address.eq(self.i.payload.address >> beat_bits),
-                left.eq(self.i.payload.lines * self.config.code_line_beats),
+                left.eq(self._total_beats()),
             ]
         with m.Elif(asked):
             m.d.sync += [
@@ -120,6 +120,11 @@ class LineReader(wiring.Component):
         with m.Elif(failed):
             m.d.sync += left.eq(0)
         return asked
+
+    def _total_beats(self):
+        """Beats of the run that is requested."""
+        beats = self.config.code_line_beats
+        return self.i.payload.last_line * beats + beats
 
     def _build_gather(self, m, failed, open_bursts):
         config = self.config
@@ -159,7 +164,7 @@ class LineReader(wiring.Component):
             beat_bits = (config.memory_bytes - 1).bit_length()
             m.d.sync += [
                 place.eq(self.i.payload.address >> beat_bits),
-                left.eq(self.i.payload.lines * config.code_line_beats),
+                left.eq(self._total_beats()),
                 index.eq(0),
                 out.error.eq(Error.NONE),
                 out.beats.eq(0),

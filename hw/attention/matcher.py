@@ -79,7 +79,7 @@ class Matcher(wiring.Component):
             "i_line": In(Strobe(code_line(config))),
             "o_line": Out(Strobe(distance_line(config))),
             "o": Out(stream.Signature(search_job(config))),
-            "histogram_free": In(1),
+            "histogram_free": In(1, init=1),
             "bank_free": In(1),
             "matching": Out(1),
         })
@@ -165,7 +165,7 @@ class Matcher(wiring.Component):
             self.o_job.valid.eq(self.i.valid & can_start),
             self.o_job.payload.eq(job),
             self.request.valid.eq(start & needs_lines),
-            request.lines.eq((job.visible + (config.lanes - 1)) >> slot_bits),
+            request.last_line.eq((job.visible - 1)[slot_bits:]),
             request.bank.eq(~bank),
             self.matching.eq(pending | ~self.histogram_free),
         ]

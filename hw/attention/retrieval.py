@@ -39,7 +39,7 @@ class Retrieval(wiring.Component):
 
     **Latency**: with resident codes N / lanes + ceil(distance_bins / bins_per_cycle) + 14 cycles from
     ``i`` to the first token, when the most recent page has one; 1 more for each further stage of the
-    popcount (group * code_bits above 64, 512), of the counting (32 lanes or more) and of the running
+    popcount (group * code_bits above 64, 1024), of the counting (32 lanes or more) and of the running
     sums (more than 8 bins per cycle).
     Dense: 14 cycles.
 

@@ -54,13 +54,18 @@ def store_page_bits(config):
     return ceil_log2(max(2, config.resident_tokens // PAGE_TOKENS))
 
 
+def line_bits(config):
+    """Width of the number of a line in a context."""
+    return max(1, (config.max_lines - 1).bit_length())
+
+
 def line_request(config):
-    """A run of code lines: where it begins, and how many; ``bank`` is that of its query."""
+    """A run of code lines: where it begins, and its last line, counted from there."""
     place = ({"address": config.address_bits} if config.code_source == "streamed"
              else {"first_line": ceil_log2(max(2, config.resident_tokens // config.lanes))})
     return data.StructLayout({
         **place,
-        "lines": config.max_lines.bit_length(),
+        "last_line": line_bits(config),
         "bank": 1,
     })
 
@@ -79,7 +84,7 @@ def distance_line(config):
     """Distances of a line; ``visible`` lanes hold tokens, ``counted`` ones tokens not forced."""
     return data.StructLayout({
         "bank": 1,
-        "line": max(1, (config.max_lines - 1).bit_length()),
+        "line": line_bits(config),
         "distances": data.ArrayLayout(config.distance_bits, config.lanes),
         "visible": config.lanes,
         "counted": config.lanes,

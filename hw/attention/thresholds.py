@@ -169,7 +169,7 @@ class Thresholds(wiring.Component):
             "i": In(stream.Signature(search_job(config))),
             "bins": In(data.ArrayLayout(config.token_bits, config.bins_per_cycle)),
             "shift": Out(1),
-            "histogram_free": Out(1),
+            "histogram_free": Out(1, init=1),
             "o": Out(stream.Signature(scan_job(config))),
         })
 
@@ -207,14 +207,15 @@ class Thresholds(wiring.Component):
         """Shift the histogram through; return a strobe for the cycle before the results hold."""
         left = Signal(range(self.chunks))
         searched = start & (self.i.payload.select != Select.DENSE)
-        m.d.comb += [
-            self.shift.eq(searched | (left != 0)),
-            self.histogram_free.eq(left <= release_margin(self.config)),
-        ]
+        margin = release_margin(self.config)
+        m.d.comb += self.shift.eq(searched | (left != 0))
         with m.If(searched):
-            m.d.sync += left.eq(self.chunks - 1)
+            m.d.sync += [
+                left.eq(self.chunks - 1),
+                self.histogram_free.eq(self.chunks - 1 <= margin),
+            ]
         with m.Elif(left != 0):
-            m.d.sync += left.eq(left - 1)
+            m.d.sync += [left.eq(left - 1), self.histogram_free.eq(left <= margin + 1)]
         last = (left == 1) if self.chunks > 1 else searched
         return delay(m, last, prefix_latency(self.config.bins_per_cycle) + 1, name="last")
 

@@ -14,14 +14,16 @@ FINE_BITS = 4
 
 
 class Align(wiring.Component):
-    """``o`` = ``i`` * 2**(out_bits - drop), rounded to nearest (ties up) and saturated.
+    """``o`` + ``carry`` = ``i`` * 2**(out_bits - drop), rounded to nearest (ties up) and saturated.
+
+    The rounding is left as a carry, so that whoever adds the result up needs no adder for it.
 
     A left shift by more than ``out_bits`` saturates anything but zero, so ``drop`` starts at 0; and
     a right shift past the width of ``i`` gives zero. One right shifter serves all: the value enters
     it at its largest scale, with one fraction bit below for the rounding.
 
     **Latency**: 2 cycles (`LATENCY`) in which ``enable`` is high: coarse shift; fine shift with
-    rounding and saturation.
+    saturation.
 
     **Throughput**: 1 per cycle.
 
@@ -42,6 +44,7 @@ class Align(wiring.Component):
     i : ``In(signed(in_bits))``
     drop : ``In(7)``
     o : ``Out(signed(out_bits))``
+    carry : ``Out(1)``
     clipped : ``Out(1)``
     enable : ``In(1)``
         Lets the pipeline advance.
@@ -57,6 +60,7 @@ class Align(wiring.Component):
             "i": In(signed(in_bits)),
             "drop": In(DROP_BITS),
             "o": Out(signed(out_bits)),
+            "carry": Out(1),
             "clipped": Out(1),
             "enable": In(1),
         })
@@ -75,8 +79,7 @@ class Align(wiring.Component):
         coarse = Signal(signed(self.in_bits + self.out_bits + 1))
         fine = Signal(FINE_BITS)
         doubled = Signal(signed(self.in_bits + self.out_bits + 1))
-        # Only a left shift can overflow, and it leaves the rounding bit zero: saturating first
-        # keeps the rounding's carry chain short. A limit is not rounded.
+        # Only a left shift can overflow, and it leaves no fraction: a limit is not rounded.
         fits, clipped = saturate(doubled, self.out_bits + 1)
         m.d.comb += doubled.eq(coarse >> fine)
         with m.If(self.enable):
@@ -84,7 +87,8 @@ class Align(wiring.Component):
                 coarse.eq((self.i << (self.out_bits + 1))
                           >> (self.drop[FINE_BITS:] << FINE_BITS)),
                 fine.eq(self.drop[:FINE_BITS]),
-                self.o.eq((fits >> 1) + (fits[0] & ~clipped)),
+                self.o.eq(fits >> 1),
+                self.carry.eq(doubled[0] & ~clipped),
                 self.clipped.eq(clipped),
             ]
         return m

@@ -22,9 +22,10 @@ class HeadSlice(wiring.Component):
     Queries follow each other without a bubble, each with its own slot. A logits-only query delivers
     its logits and its END on ``o_logit``; any other one delivers its state on ``o_state``.
 
-    **Latency**: from a row's last K beat 7 cycles to its logit (8 for exponent blocks of more than
-    32), and `probability_latency` until what it weighs is in the register in front of the V
-    multipliers. From the last END 7 cycles to ``o_state``, or as far behind its items as they come.
+    **Latency**: from a row's last K beat 7 cycles to its logit (more for longer blocks, and for
+    more than two: see `Scorer`), and `probability_latency`, 7 more, until what it weighs is in the
+    register in front of the V multipliers. From the last END 7 cycles to ``o_state``, or as far
+    behind its items as they come.
 
     **Throughput**: one beat per cycle on ``i_key`` and on ``i_value`` at once, but for the cycles
     in which sums are rescaled (see `Values`).

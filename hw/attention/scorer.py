@@ -1,13 +1,13 @@
 """Logits: the scaled dot product of a query with each K row."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from hw.arith.align import DROP_BITS, Align
 from hw.arith.dot import PlaneDot, dot_latency
-from hw.arith.rounding import clip_unsigned, delay, round_shift, saturate
+from hw.arith.rounding import clip_unsigned, delay, saturate
 from hw.attention.layouts import Kind, logit_item, query_vector, row_beat
 from hw.attention.operands import is_upper, operand_bits, operands
 from hw.config import (
@@ -26,7 +26,12 @@ __all__ = ["Scorer", "scorer_latency"]
 
 def scorer_latency(config: AttentionConfig) -> int:
     """Cycles from a row's last beat to its logit."""
-    return 1 + dot_latency(config.exponent_block) + Align.LATENCY + 1
+    return 1 + dot_latency(config.exponent_block) + Align.LATENCY + _sum_latency(config) + 1
+
+
+def _sum_latency(config):
+    """Many blocks are summed in a cycle of their own, before the rounding."""
+    return 1 if config.blocks > 2 else 0
 
 
 class Scorer(wiring.Component):
@@ -37,7 +42,7 @@ class Scorer(wiring.Component):
 
     **Latency**: `latency` cycles from the transfer of a row's last beat to ``valid`` on ``o``:
     operands, multipliers, adder tree (2 cycles for a block of 32), two for scaling, and the sum
-    over the blocks; 7 in all for blocks of 32.
+    over the blocks (2 cycles for more than two blocks); 7 in all for one or two blocks of 32.
 
     **Throughput**: one beat per cycle. ``i_key.ready`` depends on ``o.ready`` within the cycle.
 
@@ -84,16 +89,15 @@ class Scorer(wiring.Component):
         advance = Signal()
         key = self.i_key.payload
         query = self._read_query(m, key.slot)
-        terms = []
-        overflow = []
+        aligned = []
         for block in range(config.blocks):
             dot = self._score_block(m, block, query, advance)
             drop = self._scale(m, block, query, advance, cycles=dot.latency)
             m.submodules[f"align_{block}"] = align = Align(
                 in_bits=len(dot.sum), out_bits=BLOCK_LOGIT_BITS)
             m.d.comb += [align.i.eq(dot.sum), align.drop.eq(drop), align.enable.eq(advance)]
-            terms.append(align.o)
-            overflow.append(align.clipped)
+            aligned.append(align)
+        total, overflow = self._sum_blocks(m, aligned, advance)
 
         item = Signal(logit_item(config))
         m.d.comb += [
@@ -105,14 +109,14 @@ class Scorer(wiring.Component):
         item = delay(m, item, self.latency - 1, name="item", enable=advance)
         valid = delay(m, self.i_key.valid & key.last, self.latency - 1, name="valid",
                       enable=advance)
-        logit, clipped = saturate(round_shift(sum(terms), LOGIT_GUARD_BITS), LOGIT_BITS)
+        logit, clipped = saturate(total >> LOGIT_GUARD_BITS, LOGIT_BITS)
         is_row = item.kind != Kind.END
         with m.If(advance):
             m.d.sync += [
                 self.o.valid.eq(valid),
                 self.o.payload.eq(item),
                 self.o.payload.logit.eq(Mux(is_row, logit, 0)),
-                self.o.payload.saturated.eq(is_row & (clipped | Cat(overflow).any())),
+                self.o.payload.saturated.eq(is_row & (clipped | overflow)),
             ]
 
         m.d.comb += [
@@ -158,6 +162,20 @@ class Scorer(wiring.Component):
                 drop.eq(Mux(wanted < 0, 0, clip_unsigned(wanted.as_unsigned(), DROP_BITS))),
             ]
         return delay(m, drop, cycles - 1, name=f"drop_{block}", enable=advance)
+
+    def _sum_blocks(self, m, aligned, advance):
+        """Sum of the blocks with half a unit of the logit, and whether a block was clipped.
+
+        The half and the first block's carry lie side by side, so that one block needs one adder.
+        """
+        half_and_carry = Cat(aligned[0].carry, Const(1 << (LOGIT_GUARD_BITS - 2), LOGIT_GUARD_BITS))
+        terms = [align.o for align in aligned] + [align.carry for align in aligned[1:]]
+        return (
+            delay(m, sum(terms) + half_and_carry, _sum_latency(self.config), name="total",
+                  enable=advance),
+            delay(m, Cat(align.clipped for align in aligned).any(), _sum_latency(self.config),
+                  name="overflow", enable=advance),
+        )
 
     def _read_query(self, m, slot):
         layout = query_vector(self.config)

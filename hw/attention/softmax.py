@@ -114,8 +114,8 @@ class Softmax(wiring.Component):
         summed = delay(m, compared, 1, name="summed", enable=advance)
 
         mantissa, octave = self._weigh(m, advance)
-        maximum = self._compare(m, advance, weighed, mantissa, octave)
-        self._sum(m, advance, summed, delay(m, maximum, 1, name="maximum", enable=advance), totals)
+        maximum, fresh = self._compare(m, advance, weighed, mantissa, octave)
+        self._sum(m, advance, summed, maximum, fresh, totals)
 
         # The queue of totals fills only as the pipeline advances, so `o.valid` holds.
         room = ~summed.end | totals.i.ready
@@ -156,15 +156,23 @@ class Softmax(wiring.Component):
         return mantissa, weighted_octave
 
     def _compare(self, m, advance, weighed, mantissa, octave):
-        """Update the running maximum, and make the item; return the maximum as of the item."""
+        """Update the running maximum, and make the item.
+
+        Returns the maximum as of the item, and whether nothing came before it in its query.
+        """
         empty = Signal(init=1)
         maximum = Signal(signed(MAXIMUM_BITS))
-        closing = Signal(signed(32))  # the maximum of a query's state
+        fresh = Signal()
         item = self.o.payload
         above = octave - maximum
         below = maximum - octave
         with m.If(advance):
-            m.d.sync += [item.mantissa.eq(mantissa), item.rise.eq(0), item.fall.eq(0)]
+            m.d.sync += [
+                item.mantissa.eq(mantissa),
+                item.rise.eq(0),
+                item.fall.eq(0),
+                fresh.eq(empty),
+            ]
             with m.If(weighed.row):
                 m.d.sync += empty.eq(0)
                 with m.If(empty):
@@ -177,28 +185,34 @@ class Softmax(wiring.Component):
                 with m.Else():
                     m.d.sync += item.fall.eq(clip_unsigned(below.as_unsigned(), SHIFT_BITS))
             with m.If(weighed.end):
-                m.d.sync += [empty.eq(1), closing.eq(Mux(empty, EMPTY_MAXIMUM, maximum))]
-        return closing
+                m.d.sync += empty.eq(1)
+        return maximum, fresh
 
-    def _sum(self, m, advance, summed, maximum, totals):
+    def _sum(self, m, advance, summed, maximum, fresh, totals):
         """Sum the weights of a query, and hand over the total at its END."""
         item = self.o.payload
         weight = Signal(PROBABILITY_BITS)
         rise = Signal(SHIFT_BITS)
+        closing = delay(m, maximum, 1, name="closing", enable=advance)
+        is_empty = delay(m, fresh, 1, name="is_empty", enable=advance)
         weight_sum = Signal(self.config.weight_sum_bits)
         saturated = Signal()
         with m.If(advance):
-            m.d.sync += [weight.eq(probability(item.mantissa, item.fall)), rise.eq(item.rise)]
+            m.d.sync += [
+                weight.eq(probability(item.mantissa, item.fall)),
+                # The longest shift drops the sum of the query before.
+                rise.eq(item.rise | fresh.replicate(SHIFT_BITS)),
+            ]
             with m.If(summed.row):
                 m.d.sync += [
                     weight_sum.eq((weight_sum >> rise) + weight),
                     saturated.eq(saturated | summed.saturated),
                 ]
             with m.If(summed.end):
-                m.d.sync += [weight_sum.eq(0), saturated.eq(0)]
+                m.d.sync += saturated.eq(0)
         m.d.comb += [
-            totals.i.payload.maximum.eq(maximum),
-            totals.i.payload.weight_sum.eq(weight_sum),
+            totals.i.payload.maximum.eq(Mux(is_empty, EMPTY_MAXIMUM, closing)),
+            totals.i.payload.weight_sum.eq(Mux(is_empty, 0, weight_sum)),
             totals.i.payload.saturated.eq(saturated),
             totals.i.valid.eq(summed.end & advance),
         ]

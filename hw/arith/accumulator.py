@@ -19,8 +19,8 @@ class Accumulator(wiring.Component):
 
     Each cycle is an operation; a weight of zero adds nothing. The shift rounds down.
 
-    **Latency**: 3 cycles (`LATENCY`) to ``sums``: two multipliers per lane, for the low and the high
-    bits of the weight; their sum; the addition to ``sums``.
+    **Latency**: 3 cycles (`LATENCY`) to ``sums``: two multipliers per lane, for the low and the
+    high bits of the weight; their sum; the addition to ``sums``.
 
     **Throughput**: one operation per cycle.
 

@@ -1,19 +1,29 @@
 """State collector: turns the heads' final states into STATE and OUTPUT beats."""
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.attention.layouts import ResultKind, float_beat, state_beat
 from hw.attention.normaliser import Normaliser
-from hw.config import STATE_BITS, AttentionConfig
-from hw.stream import Queue
+from hw.attention.state_words import StateWords, word_beat
+from hw.config import AttentionConfig
+from hw.stream import Fork, Queue
 
-__all__ = ["StateCollector", "collected_beat"]
+__all__ = ["StateCollector", "collected_beat", "wanted_beats"]
+
+
+def wanted_beats(_config: AttentionConfig) -> data.StructLayout:
+    """What a query wants of its states."""
+    return data.StructLayout({"want_output": 1, "want_state": 1})
 
 
 def collected_beat(config: AttentionConfig) -> data.StructLayout:
-    """A beat for the result stream. ``empty`` marks one that only closes its head."""
+    """A beat for the result stream.
+
+    ``last`` closes the run of its kind, ``last_of_head`` its head; with it, ``saturated`` tells of
+    the head. ``empty``: the beat only closes its head, of a query that wants nothing.
+    """
     return data.StructLayout({
         "kind": ResultKind,
         "words": data.ArrayLayout(32, config.result_lanes),
@@ -29,25 +39,33 @@ class StateCollector(wiring.Component):
 
     The normaliser works on head h+1 while the OUTPUT beats of head h leave.
 
-    **Latency**: STATE beats 1 cycle; OUTPUT beats the normaliser's latency plus 1.
+    **Latency**: from a head's first state beat 1 cycle to its first STATE beat, and 1 more than the
+    normaliser's to its first OUTPUT beat where no STATE beat stands before it.
 
-    **Throughput**: one beat per cycle; per head, the normaliser's division is exposed only when it
-    is longer than the head's beats.
+    **Throughput**: one beat per cycle; a state beat is two STATE beats. A head's division takes
+    place while the beats of the head before leave, and is exposed as far as these are fewer.
 
-    **Numerics**: ``golden.pipeline`` (state words and float32 output).
+    **Numerics**: ``golden.pipeline``: state words, and ``golden.pipeline.normalise``.
+
+    **Errors**: none.
+
+    Parameters
+    ----------
+    config : AttentionConfig
 
     Members
     -------
-    i : stream of {want_output, want_state}, one per query that has states
-    i_state : per head, stream of ``state_beat``
-    o : stream of ``collected_beat``
+    i : ``In(stream)`` of ``wanted_beats``, one per query that has states
+    i_state : per head, ``In(stream)`` of ``state_beat``
+    o : ``Out(stream)`` of ``collected_beat``
     """
 
     def __init__(self, config: AttentionConfig):
+        if not isinstance(config, AttentionConfig):
+            raise TypeError(f"StateCollector config must be an AttentionConfig, not {config!r}")
         self._config = config
-        self._wanted = data.StructLayout({"want_output": 1, "want_state": 1})
         super().__init__({
-            "i": In(stream.Signature(self._wanted)),
+            "i": In(stream.Signature(wanted_beats(config))),
             "i_state": In(stream.Signature(state_beat(config))).array(config.group),
             "o": Out(stream.Signature(collected_beat(config))),
         })
@@ -58,121 +76,95 @@ class StateCollector(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        config = self.config
-        beats = config.head_dim // config.result_lanes
-        words = data.ArrayLayout(32, config.result_lanes)
-        m.submodules.intake = intake = Queue(self._wanted, depth=config.query_slots)
-        m.submodules.output = output = Queue(self._wanted, depth=config.query_slots)
+        config, wanted = self.config, wanted_beats(self.config)
+        m.submodules.queries = queries = Fork(wanted, count=2)
+        m.submodules.taking = taking = Queue(wanted, depth=config.query_slots)
+        m.submodules.giving = giving = Queue(wanted, depth=config.query_slots)
+        m.submodules.split = split = Fork(state_beat(config), count=3)
         m.submodules.normaliser = normaliser = Normaliser(config)
-        # Whole heads fit, so that state and output beats of a head never wait for each other.
-        m.submodules.floats = floats = Queue(float_beat(config), depth=2 * beats)
-        m.submodules.states = states = Queue(words, depth=4 * beats)
-        m.submodules.saturations = saturations = Queue(1, depth=2 * config.group)
-        wiring.connect(m, normaliser.o, floats.i)
+        m.submodules.spell = spell = StateWords(config)
+        # All floats of a head fit: they come while its STATE beats, which go first, still leave.
+        m.submodules.floats = floats = Queue(
+            float_beat(config), depth=config.head_dim // config.result_lanes)
+        m.submodules.words = words = Queue(word_beat(config), depth=2)
+        m.submodules.saturations = saturations = Queue(1, depth=4)
 
+        wiring.connect(m, wiring.flipped(self.i), queries.i)
+        wiring.connect(m, queries.o[0], taking.i)
+        wiring.connect(m, queries.o[1], giving.i)
+        wiring.connect(m, normaliser.o, floats.i)
+        wiring.connect(m, spell.o, words.i)
+        self._take(m, taking, split)
+        self._pass(m, split.o[0], normaliser.i, when=taking.o.payload.want_output)
+        self._pass(m, split.o[1], spell.i, when=taking.o.payload.want_state)
         m.d.comb += [
-            intake.i.payload.eq(self.i.payload), output.i.payload.eq(self.i.payload),
-            intake.i.valid.eq(self.i.valid & output.i.ready),
-            output.i.valid.eq(self.i.valid & intake.i.ready),
-            self.i.ready.eq(intake.i.ready & output.i.ready),
+            saturations.i.payload.eq(split.o[2].payload.saturated),
+            saturations.i.valid.eq(split.o[2].valid & split.o[2].payload.last),
+            split.o[2].ready.eq(saturations.i.ready | ~split.o[2].payload.last),
         ]
-        self._take(m, intake, normaliser, states, saturations)
-        self._give(m, output, floats, states, saturations)
+        self._give(m, giving, words, floats, saturations)
         return m
 
-    def _take(self, m, intake, normaliser, states, saturations):
-        """Split each state beat between the normaliser and the state words."""
-        config = self.config
-        head = Signal(range(config.group))
-        beat = Signal(state_beat(config))
-        valid, advance = Signal(), Signal()
+    def _next_head(self, m, head):
+        """Statement that moves on to the next head, and whether the one at hand is the last."""
+        is_last = head == self.config.group - 1
+        m.d.sync += head.eq(Mux(is_last, 0, head + 1))
+        return is_last
+
+    def _take(self, m, taking, split):
+        """The states of the heads, one head after the other, of the query at hand."""
+        head = Signal(range(self.config.group))
         for number, port in enumerate(self.i_state):
             with m.If(head == number):
-                m.d.comb += [beat.eq(port.payload), valid.eq(port.valid), port.ready.eq(advance)]
+                m.d.comb += [
+                    split.i.payload.eq(port.payload),
+                    split.i.valid.eq(port.valid & taking.o.valid),
+                    port.ready.eq(split.i.ready & taking.o.valid),
+                ]
+        with m.If(split.i.valid & split.i.ready & split.i.payload.last):
+            m.d.comb += taking.o.ready.eq(self._next_head(m, head))
 
-        wanted = intake.o.payload
-        header, half = Signal(init=1), Signal()
-        half_lanes = config.result_lanes // 2
-        values = Signal(data.ArrayLayout(STATE_BITS, config.result_lanes))
-        for lane in range(config.result_lanes):
-            m.d.comb += values[lane].eq(beat.values[lane])
-        halves = Array(Cat(values[part * half_lanes + lane] for lane in range(half_lanes))
-                       for part in range(2))
-        words_bits = 32 * config.result_lanes
-        header_words = Cat(beat.maximum, Const(0, 0), beat.exponent, Const(0, 24),
-                           beat.weight_sum, Const(0, 64 - config.weight_sum_bits))
-
-        state_done = Signal()   # this beat's words are stored
-        normal_done = Signal()  # the normaliser has this beat
-        saturation_done = Signal()
+    def _pass(self, m, source, target, *, when):
+        """Connect two streams; items that are not wanted are dropped."""
         m.d.comb += [
-            states.i.payload.as_value().eq(Mux(header, header_words, halves[half])[:words_bits]),
-            states.i.valid.eq(valid & intake.o.valid & wanted.want_state & ~state_done),
-            normaliser.i.payload.eq(beat),
-            normaliser.i.valid.eq(valid & intake.o.valid & wanted.want_output & ~normal_done),
-            saturations.i.payload.eq(beat.saturated),
-            saturations.i.valid.eq(valid & intake.o.valid & beat.last & ~saturation_done),
+            target.payload.eq(source.payload),
+            target.valid.eq(source.valid & when),
+            source.ready.eq(target.ready | ~when),
         ]
-        with m.If(states.i.valid & states.i.ready):
-            m.d.sync += header.eq(0)
-            with m.If(~header):
-                m.d.sync += [half.eq(~half), state_done.eq(half)]
-        with m.If(normaliser.i.valid & normaliser.i.ready):
-            m.d.sync += normal_done.eq(1)
-        with m.If(saturations.i.valid & saturations.i.ready):
-            m.d.sync += saturation_done.eq(1)
-        state_ready = ~wanted.want_state | state_done | (states.i.ready & ~header & half)
-        normal_ready = ~wanted.want_output | normal_done | normaliser.i.ready
-        saturation_ready = ~beat.last | saturation_done | saturations.i.ready
-        m.d.comb += advance.eq(intake.o.valid & state_ready & normal_ready & saturation_ready)
-        with m.If(valid & advance):
-            m.d.sync += [state_done.eq(0), normal_done.eq(0), saturation_done.eq(0)]
-            with m.If(beat.last):
-                m.d.sync += [header.eq(1), half.eq(0)]
-                last_head = head == config.group - 1
-                m.d.sync += head.eq(Mux(last_head, 0, head + 1))
-                m.d.comb += intake.o.ready.eq(last_head)
 
-    def _give(self, m, output, floats, states, saturations):
-        """Per head: state words, then floats, then the note that the head is done."""
-        config = self.config
-        beats = config.head_dim // config.result_lanes
-        head = Signal(range(config.group))
-        count = Signal(range(2 * beats + 1))
-        wanted = output.o.payload
-        out = self.o.payload
-        in_output = Signal()
-        only_note = ~wanted.want_state & ~wanted.want_output
-        with m.If(output.o.valid):
-            with m.If(only_note):
-                m.d.comb += [
-                    self.o.valid.eq(saturations.o.valid),
-                    out.empty.eq(1), out.last.eq(1), out.last_of_head.eq(1),
-                ]
-            with m.Elif(wanted.want_state & ~in_output):
-                m.d.comb += [
-                    self.o.valid.eq(states.o.valid & (saturations.o.valid | ~out.last_of_head)),
-                    out.kind.eq(ResultKind.STATE),
-                    out.words.eq(states.o.payload),
-                    out.last.eq(count == 2 * beats),
-                    out.last_of_head.eq(out.last & ~wanted.want_output),
-                    states.o.ready.eq(self.o.valid & self.o.ready),
-                ]
-            with m.Else():
-                m.d.comb += [
-                    self.o.valid.eq(floats.o.valid & (saturations.o.valid | ~out.last_of_head)),
-                    out.kind.eq(ResultKind.OUTPUT),
-                    out.words.eq(floats.o.payload.values),
-                    out.last.eq(floats.o.payload.last),
-                    out.last_of_head.eq(out.last),
-                    floats.o.ready.eq(self.o.valid & self.o.ready),
-                ]
-        m.d.comb += out.saturated.eq(saturations.o.valid & saturations.o.payload & out.last_of_head)
-        with m.If(self.o.valid & self.o.ready):
-            m.d.sync += count.eq(Mux(out.last, 0, count + 1))
-            with m.If(out.last):
-                m.d.sync += in_output.eq((out.kind == ResultKind.STATE) & wanted.want_output)
-            with m.If(out.last_of_head):
-                last_head = head == config.group - 1
-                m.d.sync += head.eq(Mux(last_head, 0, head + 1))
-                m.d.comb += [saturations.o.ready.eq(1), output.o.ready.eq(last_head)]
+    def _give(self, m, giving, words, floats, saturations):
+        """Per head: state words, then floats; the last beat brings the head's saturation."""
+        out, wanted = self.o.payload, giving.o.payload
+        head, stated = Signal(range(self.config.group)), Signal()
+        is_there, moves = Signal(), Signal()
+        with m.If(wanted.want_state & ~stated):
+            m.d.comb += [
+                is_there.eq(words.o.valid),
+                words.o.ready.eq(moves),
+                out.kind.eq(ResultKind.STATE),
+                out.words.eq(words.o.payload.words),
+                out.last.eq(words.o.payload.last),
+                out.last_of_head.eq(out.last & ~wanted.want_output),
+            ]
+        with m.Elif(wanted.want_output):
+            m.d.comb += [
+                is_there.eq(floats.o.valid),
+                floats.o.ready.eq(moves),
+                out.kind.eq(ResultKind.OUTPUT),
+                out.words.eq(floats.o.payload.values),
+                out.last.eq(floats.o.payload.last),
+                out.last_of_head.eq(out.last),
+            ]
+        with m.Else():
+            m.d.comb += [is_there.eq(1), out.empty.eq(1), out.last.eq(1), out.last_of_head.eq(1)]
+        m.d.comb += [
+            self.o.valid.eq(giving.o.valid & is_there
+                            & (saturations.o.valid | ~out.last_of_head)),
+            moves.eq(self.o.valid & self.o.ready),
+            out.saturated.eq(out.last_of_head & saturations.o.payload),
+            saturations.o.ready.eq(moves & out.last_of_head),
+        ]
+        with m.If(moves & out.last):
+            m.d.sync += stated.eq(~out.last_of_head)
+        with m.If(moves & out.last_of_head):
+            m.d.comb += giving.o.ready.eq(self._next_head(m, head))

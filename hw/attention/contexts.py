@@ -1,6 +1,6 @@
 """Context table: where each context's tokens, codes and rows lie, and how long it is."""
 
-from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -150,7 +150,7 @@ class ContextTable(wiring.Component):
         """The fault of a write, one cycle after it appears."""
         config, entry = self.config, write.entry
         fault = Signal(ContextFault)
-        pages = (entry.capacity + PAGE_TOKENS - 1) >> exact_log2(PAGE_TOKENS)
+        pages = (entry.capacity + PAGE_TOKENS - 1)[exact_log2(PAGE_TOKENS):]
         verdicts = {
             ContextFault.INDEX: write.index >= config.contexts,
             ContextFault.ALIGNMENT: self._is_misaligned(entry),
@@ -180,7 +180,7 @@ class ContextTable(wiring.Component):
         config = self.config
         if config.code_source == "streamed":
             return Const(0, 1)
-        start = entry.code_line << exact_log2(config.lanes)
+        start = Cat(Const(0, exact_log2(config.lanes)), entry.code_line)
         is_outside = start + entry.capacity > config.resident_tokens
         # The smallest distance is kept for each page of the code memory.
         return is_outside | (start & (PAGE_TOKENS - 1)).any()

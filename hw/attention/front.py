@@ -106,8 +106,8 @@ class Front(wiring.Component):
         m.submodules.queries = queries = QueryLoader(config)
         m.submodules.appends = appends = AppendLoader(config)
         m.submodules.weights = weights = WeightLoader(config)
-        # An item without a payload: the job, and its note for the results side, each taken once.
-        m.submodules.issue = issue = Fork(0, count=2)
+        # To issue a query: its slot for the job, and for the note that the results side gets.
+        m.submodules.issue = issue = Fork(config.slot_bits, count=2)
 
         wiring.connect(m, wiring.flipped(self.i_command), intake.i)
         wiring.connect(m, intake.o_lookup, wiring.flipped(self.o_lookup))
@@ -117,9 +117,13 @@ class Front(wiring.Component):
         self._connect_loaders(m, queries, appends, weights)
         loaders = {Opcode.QUERY: queries, Opcode.APPEND: appends, Opcode.WEIGHTS: weights}
         done, error = self._choose_loader(m, intake, gather, loaders)
-        self._describe_job(m, intake, slots, queries, issue)
+        self._describe_job(m, intake, queries, issue)
         self._control(m, intake, slots, gather, issue, done, error)
-        m.d.comb += self.idle.eq(intake.idle)
+        m.d.comb += [
+            queries.slot.eq(slots.o.payload),
+            issue.i.payload.eq(slots.o.payload),
+            self.idle.eq(intake.idle),
+        ]
         return m
 
     def _connect_loaders(self, m, queries, appends, weights):
@@ -156,15 +160,16 @@ class Front(wiring.Component):
                     ]
         return done, error
 
-    def _describe_job(self, m, intake, slots, queries, issue):
-        held, slot = intake.o.payload, slots.o.payload
-        job, note = self.o_job.payload.job, self.o_issued.payload
-        for half, port in zip(issue.o, (self.o_job, self.o_issued), strict=True):
-            m.d.comb += [port.valid.eq(half.valid), half.ready.eq(port.ready)]
+    def _describe_job(self, m, intake, queries, issue):
+        held, job, note = intake.o.payload, self.o_job.payload.job, self.o_issued.payload
+        for half, port, query in zip(
+                issue.o, (self.o_job, self.o_issued), (job, note), strict=True):
+            m.d.comb += [
+                port.valid.eq(half.valid),
+                half.ready.eq(port.ready),
+                query.slot.eq(half.payload),
+            ]
         m.d.comb += [
-            queries.slot.eq(slot),
-            note.slot.eq(slot),
-            job.slot.eq(slot),
             job.visible.eq(held.visible),
             job.entry.eq(held.view.entry),
             self.o_job.payload.codes.eq(queries.codes),

@@ -112,8 +112,9 @@ class Status:
 class QueryResult(Status):
     """Outcome of a query.
 
-    ``outputs``: uint32 [group, head_dim] (float32 bits); ``states``: per head (m, ev, l, int64 [head_dim]);
-    ``logits``: per head list of (position, kind, weight, logit). ``output_cycle``: of the last OUTPUT beat.
+    ``outputs``: uint32 [group, head_dim] (float32 bits). ``states``: per head (m, ev, l, o) with o
+    int64 [head_dim]. ``logits``: per head a list of (position, kind, weight, logit).
+    ``output_cycle``: of the last OUTPUT beat.
     """
 
     full: int

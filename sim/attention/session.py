@@ -30,9 +30,9 @@ class Session:
         session.add(Wait(), Query(...))
         results = session.run()
 
-    ``run`` returns a list with one entry per operation: `Status` for Weights and Append, `QueryResult`
-    for Query, the fault code for Context, a dict for Counters, None for the others (and for commands
-    cut off by a Reset).
+    ``run`` returns a list with one entry per operation: `Status` for Weights and Append,
+    `QueryResult` for Query, the fault code for Context, a dict for Counters, None for the others
+    (and for commands cut off by a Reset).
 
     Parameters
     ----------

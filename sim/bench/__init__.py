@@ -1,0 +1,1 @@
+"""Measures the published figures: ``python -m sim.bench``."""

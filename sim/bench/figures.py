@@ -1,0 +1,113 @@
+"""The file of measured figures, and the page written from it."""
+
+import json
+
+from sim.tools import BUILD, ROOT
+
+__all__ = ["FIGURES", "merge_figures", "write_page"]
+
+FIGURES = BUILD / "bench" / "figures.json"
+PAGE = ROOT / "docs" / "performance.md"
+
+# What a figure is measured against: key, what it is, what is asked of it (a text).
+ATTENTION = (
+    ("attention.top32_n1024.cycles",
+     "Latency, 1,024 tokens, d = 64, 64-bit codes, nearest 32 in full, 16 lanes, 64 B/cycle, "
+     "memory latency 20", "at most 240, aim 180 (CAMformer: 721)"),
+    ("attention.top32_n1024.cycles_ready_made_code", "The same, the query's code ready-made", ""),
+    ("attention.top32_n1024.limit", "Its limit: code phase + payload", ""),
+    ("attention.n8192.hash.cycles",
+     "Latency, 8,192 tokens, d = 128, 64-bit codes, 32 lanes, 64 B/cycle, 128 full + 512 coarse",
+     "at most 1.1 x limit + 64"),
+    ("attention.n8192.hash.limit", "Its limit", ""),
+    ("attention.n8192.dense.cycles", "The same tokens, all in full", "at most 1.05 x limit"),
+    ("attention.n8192.dense.limit", "Its limit", ""),
+    ("attention.n8192.speedup", "Hash mode over dense mode", "at least 12"),
+    ("attention.pipelined.cycles", "Cycles per query, back to back on two contexts",
+     "at most 1.1 x limit"),
+    ("attention.pipelined.limit", "Its limit: max(code phase, payload)", ""),
+    ("attention.match.codes_per_cycle", "Codes matched per cycle, 16 lanes", "16, no bubble"),
+    ("attention.match.no_bubble_at_any_length", "... at lengths that end within a line too", "yes"),
+    ("attention.error.max", "Largest error against float64, of max |v|, all shapes of input",
+     "at most 5e-5"),
+    ("attention.demo.cosine", "Demo: mean cosine with exact attention", "at least 0.993"),
+    ("attention.demo.byte_share", "Demo: bytes read, of dense", "at most 0.25"),
+    ("sim.cocotb_over_bare.ratio", "A query under cocotb, against the model stepped from C++",
+     "at most 2"),
+)
+
+
+def merge_figures(figures):
+    """Add figures to the file; those with other keys stay."""
+    FIGURES.parent.mkdir(parents=True, exist_ok=True)
+    known = read_figures()
+    known.update(figures)
+    FIGURES.write_text(json.dumps(dict(sorted(known.items())), indent=2) + "\n", encoding="utf-8")
+    return known
+
+
+def read_figures():
+    return json.loads(FIGURES.read_text(encoding="utf-8")) if FIGURES.exists() else {}
+
+
+def to_text(value):
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
+        return f"{int(value):,}"
+    return f"{value:.3g}" if abs(value) < 0.01 else f"{value:,.4g}"
+
+
+def write_page(figures):
+    """Write docs/performance.md from the figures measured."""
+    lines = [
+        "# Performance", "",
+        "Written by `make bench` and `make synth` from `build/bench/figures.json`; do not edit. "
+        "Cycles are exact and the same on every machine.", "",
+        "## Attention unit in simulation", "",
+        "| what | asked | measured | key |", "|---|---|---|---|",
+    ]
+    for key, text, asked in ATTENTION:
+        if key in figures:
+            lines.append(f"| {text} | {asked} | {to_text(figures[key])} | `{key}` |")
+    lines += ["", *_errors(figures), *_synthesis(figures)]
+    PAGE.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+
+
+def _errors(figures):
+    prefix = "attention.error."
+    rows = {key[len(prefix):]: value for key, value in figures.items()
+            if key.startswith(prefix) and key != "attention.error.max"}
+    if not rows:
+        return []
+    return ["## Error by shape of input (`golden/shapes.py`)", "", "| input | error / max abs v |",
+            "|---|---|", *(f"| {name.replace('_', ' ')} | {value:.1e} |"
+                           for name, value in rows.items()), ""]
+
+
+def _synthesis(figures):
+    """One table per kind of target: rows are designs, columns what was measured."""
+    designs = {}
+    for key, value in figures.items():
+        if key.startswith("synth."):
+            design, column = key.removeprefix("synth.").rsplit(".", 1)
+            designs.setdefault(design, {})[column] = value
+    if not designs:
+        return []
+    lines = []
+    targets = {
+        "FPGA: Lattice ECP5-85F, after place and route": ("lut", "ff", "dsp", "bram", "fmax_mhz"),
+        "ASIC: OSU 0.18 um cells, after mapping": ("area_um2", "path_ns"),
+    }
+    for title, columns in targets.items():
+        rows = {design: values for design, values in designs.items()
+                if any(column in values for column in columns)}
+        if not rows:
+            continue
+        lines += [f"## {title}", "", "| design | " + " | ".join(columns) + " |",
+                  "|---" * (len(columns) + 1) + "|"]
+        for design, values in rows.items():
+            cells = [to_text(values[column]) if column in values else "" for column in columns]
+            lines.append(f"| `{design}` | " + " | ".join(cells) + " |")
+        lines.append("")
+    return lines

@@ -75,11 +75,14 @@ class StreamSource:
         Name of the stream.
     idle_probability : float
         Share of the cycles in which ``valid`` stays low although a value is queued.
+    on_item : callable or None
+        Called with each value when the unit has taken it.
     """
 
-    def __init__(self, dut, name, *, idle_probability=0.0):
+    def __init__(self, dut, name, *, idle_probability=0.0, on_item=None):
         self.port = StreamPort(dut, name)
         self.idle_probability = idle_probability
+        self.on_item = on_item
         self.sent = 0
         self._queue = deque()
         self._filled = Event()
@@ -119,10 +122,13 @@ class StreamSource:
             port.valid.value = 1
             await edge
             while not port.ready.value:
+                await RisingEdge(port.ready)  # sleeps while the unit is busy
                 await edge
-            self._queue.popleft()
+            value = self._queue.popleft()
             self.sent += 1
             port.valid.value = 0
+            if self.on_item is not None:
+                self.on_item(value)
 
 
 class StreamSink:

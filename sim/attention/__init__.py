@@ -9,6 +9,7 @@ from sim.attention.operations import (
     QueryResult,
     Reset,
     Status,
+    Stopwatch,
     Table,
     Wait,
     Weights,
@@ -17,5 +18,5 @@ from sim.attention.session import Session
 
 __all__ = [
     "Append", "Context", "Counters", "Memory", "Query", "QueryResult", "Reset", "Session", "Status",
-    "Table", "Wait", "Weights",
+    "Stopwatch", "Table", "Wait", "Weights",
 ]

@@ -1,6 +1,7 @@
 """cocotb bench that carries out the operations of a `sim.attention.Session`."""
 
 import pickle
+import time
 from pathlib import Path
 
 import cocotb
@@ -14,6 +15,7 @@ from sim.attention.operations import (
     Memory,
     Query,
     Reset,
+    Stopwatch,
     Table,
     Wait,
     Weights,
@@ -55,8 +57,10 @@ async def carry_out(dut, job):
             await reset(dut, driver)
             driver = new_driver(dut, job)
             continue
-        if isinstance(operation, (Wait, Counters)):
+        if isinstance(operation, (Wait, Counters, Stopwatch)):
             await driver.idle()
+        if isinstance(operation, Stopwatch):
+            results[index] = time.perf_counter()
         if isinstance(operation, Counters):
             results[index] = await driver.read_counters()
         elif isinstance(operation, Context):

@@ -6,10 +6,10 @@ import numpy as np
 from cocotb.simtime import get_sim_time
 from cocotb.triggers import Event
 
-from golden.mxint import pack_row
 from hw.attention.register_map import COUNTERS, ENTRY_FIELDS, address_of
-from sim.attention.operations import Append, Query, QueryResult, Status, Weights
-from sim.stream import StreamMonitor, StreamSink, StreamSource
+from sim.attention.encoding import encode
+from sim.attention.operations import Query, QueryResult, Status
+from sim.stream import StreamSink, StreamSource
 from sim.testbench import CLOCK_NS
 
 with warnings.catch_warnings():
@@ -19,11 +19,6 @@ with warnings.catch_warnings():
 __all__ = ["AttentionDriver"]
 
 STATUS, OUTPUT, STATE, LOGIT = range(4)
-
-
-def little_endian(bits):
-    """Bits [n, width] (bit 0 first) as bytes, each row padded to whole bytes."""
-    return np.packbits(np.asarray(bits, dtype=np.uint8), axis=-1, bitorder="little")
 
 
 class AttentionDriver:
@@ -44,11 +39,11 @@ class AttentionDriver:
         self.axil = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axil"), dut.clk, dut.rst)
         for channels in (self.axil.write_if, self.axil.read_if):
             channels.log.setLevel("WARNING")
-        self.command = StreamSource(dut, "i_command", idle_probability=idle_probability)
+        self.command = StreamSource(dut, "i_command", idle_probability=idle_probability,
+                                    on_item=self._on_start)
         self.data = StreamSource(dut, "i_data", idle_probability=idle_probability)
         self.sink = StreamSink(dut, "o_result", stall_probability=stall_probability,
                                on_item=self._on_beat)
-        self.starts = StreamMonitor(dut, "i_command", on_item=self._on_start)
         self.results = {}
         self._pending = {}
         self._starts = {}
@@ -94,22 +89,15 @@ class AttentionDriver:
         """Queue a command with its data, and return its tag."""
         tag = self._tag
         self._tag = (tag + 1) & 0xFFFF
-        fields, records = self._encode(operation)
+        fields, beats = encode(self.config, operation)
         self._pending[tag] = operation
         self.command.send([{"tag": tag, **fields}])
-        width = self.config.memory_bytes
-        beats = []
-        for record in records:
-            record = bytes(record) + bytes(-len(record) % width)
-            beats += [record[at:at + width] for at in range(0, len(record), width)]
-        self.data.send([
-            {"data": int.from_bytes(beat, "little"), "last": int(index == len(beats) - 1)}
-            for index, beat in enumerate(beats)])
+        self.data.send(beats)
         return tag
 
     def stop(self):
         """Leave all ports alone from now on: what has not ended gives no result."""
-        for port in (self.command, self.data, self.sink, self.starts):
+        for port in (self.command, self.data, self.sink):
             port.stop()
 
     async def idle(self):
@@ -117,45 +105,6 @@ class AttentionDriver:
         while self._pending:
             self._changed.clear()
             await self._changed.wait()
-
-    def _encode(self, operation):
-        if isinstance(operation, Weights):
-            first = (2 * operation.weight_set + operation.is_key) * self.config.code_bits
-            matrix = np.asarray(operation.matrix, dtype=np.int8)
-            return ({"opcode": "WEIGHTS", "count": len(matrix), "index": first},
-                    [row.tobytes() for row in matrix])
-        if isinstance(operation, Append):
-            return self._encode_append(operation)
-        assert isinstance(operation, Query)
-        return self._encode_query(operation)
-
-    def _encode_append(self, operation):
-        keys, values = pack_row(operation.keys), pack_row(operation.values)
-        parts = [keys, values, operation.key_exponents, operation.value_exponents]
-        if operation.codes is not None:
-            parts.append(little_endian(operation.codes))
-        records = np.concatenate([np.asarray(part, dtype=np.uint8) for part in parts], axis=-1)
-        return ({"opcode": "APPEND", "context": operation.context, "count": len(keys),
-                 "has_code": int(operation.codes is not None)},
-                [record.tobytes() for record in records])
-
-    def _encode_query(self, operation):
-        config, selection = self.config, operation.selection
-        kind = {8: "<i1", 16: "<i2"}[config.query_bits]
-        records = [row.astype(kind).tobytes() for row in np.asarray(operation.mantissas)]
-        if operation.codes is not None:
-            records.append(little_endian(operation.codes).tobytes())
-        return {
-            "opcode": "QUERY", "context": operation.context,
-            "has_code": int(operation.codes is not None),
-            "select": int(selection.select),
-            "logits_only": int(operation.logits_only), "summaries": int(selection.summaries),
-            "want_output": int(operation.want_output), "want_state": int(operation.want_state),
-            "visible": operation.visible,
-            "full": selection.full, "coarse": selection.coarse, "sink": selection.sink,
-            "recent": selection.recent, "minimum": selection.minimum,
-            "exponents": [int(exponent) for exponent in operation.exponents],
-        }, records
 
     # Results.
 
@@ -212,6 +161,6 @@ class AttentionDriver:
     def _decode_state(self, rows):
         header, rest = rows[0], np.array(rows[1:], dtype=np.uint64).reshape(-1, 2)
         values = (rest[:, 0] | rest[:, 1] << np.uint64(32)).astype(np.int64)
-        assert len(values) == self.config.head_dim
+        assert len(values) == self.config.head_dim, f"state has {len(values)} elements"
         maximum = header[0] - ((header[0] >> 31) << 32)
         return maximum, header[1], header[2] | header[3] << 32, values

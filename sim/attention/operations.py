@@ -7,8 +7,8 @@ import numpy as np
 from golden.selection import Selection
 
 __all__ = [
-    "Append", "Context", "Counters", "Memory", "Query", "QueryResult", "Reset", "Status", "Table",
-    "Wait", "Weights",
+    "Append", "Context", "Counters", "Memory", "Query", "QueryResult", "Reset", "Status",
+    "Stopwatch", "Table", "Wait", "Weights",
 ]
 
 
@@ -96,6 +96,11 @@ class Memory:
 @dataclass(frozen=True)
 class Counters:
     """Wait for all commands, read the counters, and clear them."""
+
+
+@dataclass(frozen=True)
+class Stopwatch:
+    """Wait for all commands, and read the clock on the wall: seconds since some start."""
 
 
 @dataclass(kw_only=True)

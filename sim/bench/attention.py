@@ -19,7 +19,7 @@ SEED = 1
 # CAMformer's size, with a beat as wide as a row.
 SMALL = AttentionConfig(
     head_dim=64, code_bits=64, lanes=16, max_tokens=1024, memory_bytes=64, encoder_lanes=8,
-    result_lanes=16, read_rows=64)
+    bins_per_cycle=16, result_lanes=32, read_rows=64)
 
 LARGE = AttentionConfig(
     head_dim=128, code_bits=64, lanes=32, max_tokens=8192, resident_tokens=16384,
@@ -76,11 +76,15 @@ def small():
     ready_made = bench.query(
         top, codes=bench.rng.integers(0, 2, (1, SMALL.code_bits), dtype=np.uint8))
     nobody = Selection(select=Select.DISTANCE)
-    matches = [bench.query(nobody, visible=tokens) for tokens in MATCH_TOKENS]
+    counters = []
+    for tokens in MATCH_TOKENS:
+        bench.session.add(Counters())
+        bench.query(nobody, visible=tokens)
+        counters.append(bench.session.add(Counters()))
     results = bench.run()
 
-    # Beyond the first line, each line costs a cycle, wherever the last one ends.
-    cycles = [latency(results[index]) for index in matches]
+    # Beyond the first line, each line costs a cycle, wherever in it the last token is.
+    cycles = [results[index]["cycles_matching"] for index in counters]
     lines = [-(-tokens // SMALL.lanes) for tokens in MATCH_TOKENS]
     exact = all(cycle - cycles[0] == line - lines[0]
                 for cycle, line in zip(cycles, lines, strict=True))

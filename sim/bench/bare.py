@@ -53,7 +53,9 @@ def replay(model, config, operations):
     objects = [model.folder / f"{name}.o" for name in (
         "verilated", "verilated_dpi", "verilated_vpi", "verilated_threads")]
     with tool_environment():
-        include = Path(os.environ["VERILATOR_ROOT"]) / "include"
+        root = subprocess.run(["verilator_bin", "--getenv", "VERILATOR_ROOT"],
+                              capture_output=True, text=True, check=True).stdout.strip()
+        include = Path(os.environ.get("VERILATOR_ROOT") or root) / "include"
         built = subprocess.run(
             ["g++", "-std=c++17", "-O2", f"-I{model.folder}", f"-I{include}", f"-I{include}/vltstd",
              str(REPLAY), str(model.folder / "Vtop__ALL.a"),
@@ -71,7 +73,8 @@ def replay(model, config, operations):
 
 def to_script(model, config, operations):
     """The operations in the replay's words."""
-    command, beat = (port_shape(model.sidecar, f"{name}_payload") for name in ("i_command", "i_data"))
+    command = port_shape(model.sidecar, "i_command_payload")
+    beat = port_shape(model.sidecar, "i_data_payload")
     sent = 0
     for operation in operations:
         if isinstance(operation, Table):

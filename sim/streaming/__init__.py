@@ -1,0 +1,1 @@
+"""Scenarios, figures and benches of the KV chunk streaming engine."""

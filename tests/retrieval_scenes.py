@@ -226,8 +226,11 @@ def plain_item(item):
 
 
 def plain_counts(counts):
-    """``selection_counts`` as `Scene.expected` writes them."""
-    return {**counts, "error": int(getattr(counts["error"], "value", counts["error"]))}
+    """``selection_counts`` as `Scene.expected` writes them; a failed query's beats do not matter."""
+    plain = {**counts, "error": int(getattr(counts["error"], "value", counts["error"]))}
+    if plain["error"] != NO_ERROR:
+        del plain["beats"]
+    return plain
 
 
 def boundary_lengths(config):

@@ -1,10 +1,10 @@
 import pytest
 
+from golden.selection import Select
 from hw.attention.retrieval import Retrieval
 from tests.hw.attention.loaded import Loaded
 from tests.retrieval_scenes import (
     Scene,
-    boundary_lengths,
     config_name,
     make_config,
     plain_counts,
@@ -65,10 +65,73 @@ def assert_in_step(result):
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=config_name)
-@pytest.mark.parametrize("stall_probability", [0.0, 0.4])
-def test_random_queries(config, stall_probability):
-    scene = Scene(config, seed=11 + round(10 * stall_probability))
-    contexts = [scene.add_context(tokens) for tokens in (70, 33)]
+def test_random_queries(config):
+    scene = Scene(config, seed=15)
+    contexts = [scene.add_context(tokens) for tokens in (50, 17)]
     queries = [scene.make_query(context, visible=scene.rng.randrange(1, len(context) + 1))
-               for _ in range(8) for context in contexts]
-    run_queries(scene, queries, stall_probability=stall_probability)
+               for _ in range(5) for context in contexts]
+    run_queries(scene, queries, stall_probability=0.3)
+
+
+def match_cycles(config, visible):
+    """N / lanes + chunks of the histogram."""
+    return -(-visible // config.lanes) + -(-config.distance_bins // config.bins_per_cycle)
+
+
+def budget_query(scene, visible):
+    """A query whose most recent token is read, and few others."""
+    return scene.make_query(scene.contexts[0], visible=visible, select=Select.BUDGET, full=2,
+                            coarse=0, sink=0, recent=1, minimum=0, summaries=0)
+
+
+@pytest.mark.parametrize("changes, extra", [
+    ({"lanes": 4, "code_bits": 64}, 0),
+    ({"lanes": 16}, 0),
+    ({"lanes": 16, "group": 3}, 1),            # a stage of the popcount
+    ({"lanes": 32}, 1),                        # a stage of the bins
+    ({"lanes": 16, "bins_per_cycle": 16}, 1),  # a stage of the running sums
+])
+def test_latency(changes, extra):
+    config = make_config(**changes)
+    scene = Scene(config, seed=2)
+    scene.add_context(33)
+    result = run_queries(scene, [budget_query(scene, 33)])
+    latency = result.output_cycles["o_token"][0] - result.input_cycles["i"][0]
+    assert latency == match_cycles(config, 33) + 14 + extra
+
+
+def test_latency_of_a_dense_query():
+    scene = Scene(CONFIGS[0], seed=3)
+    context = scene.add_context(33)
+    result = run_queries(scene, [scene.make_query(context, select=Select.DENSE)])
+    cycles = result.output_cycles["o_token"]
+    # The most recent page is a partial one.
+    assert cycles[0] - result.input_cycles["i"][0] == 14
+    # A token per cycle, and the end.
+    assert cycles == list(range(cycles[0], cycles[0] + 33 + 1))
+
+
+@pytest.mark.parametrize("lanes", [4, 16])
+def test_back_to_back_queries_are_matched_without_a_pause(lanes):
+    config = make_config(lanes=lanes, bins_per_cycle=2)
+    scene = Scene(config, seed=4)
+    scene.add_context(90)
+    result = run_queries(scene, [budget_query(scene, 90) for _ in range(4)])
+    starts = result.input_cycles["i"]
+    periods = [b - a for a, b in zip(starts, starts[1:], strict=False)]
+    assert periods == [match_cycles(config, 90)] * 3
+
+
+@pytest.mark.parametrize("changes", [{"lanes": 16, "bins_per_cycle": 64}, {"lanes": 32}])
+def test_short_queries_wait_for_the_two_banks(changes):
+    config = make_config(**changes)
+    scene = Scene(config, seed=5)
+    scene.add_context(20)
+    starts = run_queries(scene, [budget_query(scene, 20) for _ in range(6)]).input_cycles["i"]
+    # Two queries are in flight at any time.
+    assert starts[5] - starts[3] <= match_cycles(config, 20) + 24
+
+
+def test_refuses_what_is_no_configuration():
+    with pytest.raises(TypeError, match="Retrieval config must be an AttentionConfig, not None"):
+        Retrieval(None)

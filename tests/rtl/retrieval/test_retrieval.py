@@ -24,3 +24,14 @@ def run(name, bench, **options):
 @pytest.mark.parametrize("name", NAMES)
 def test_selection(name):
     run(name, "tests.rtl.retrieval.bench_retrieval")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_cycles(name):
+    run(name, "tests.rtl.retrieval.bench_cycles")
+
+
+@pytest.mark.parametrize("name", ["streamed_32", pytest.param("streamed_16",
+                                                              marks=pytest.mark.regress)])
+def test_faults(name):
+    run(name, "tests.rtl.retrieval.bench_faults")

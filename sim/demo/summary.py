@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 __all__ = ["BYTE_SHARE_TARGET", "COSINE_TARGET", "HEADER", "Summary", "to_table"]
@@ -42,6 +43,11 @@ class Summary:
     def speedup(self):
         """Of a query alone: cycles of dense mode over those of hash mode."""
         return self._mean("dense_cycles") / self._mean("hash_cycles")
+
+    @cached_property
+    def burst_speedup(self):
+        """Of queries back to back, against the fewest cycles that dense mode can take."""
+        return self._mean("dense_limit") / self._mean("interval")
 
     @cached_property
     def error(self):
@@ -94,6 +100,7 @@ class Summary:
             "cycles.dense_limit": self._mean("dense_limit"),
             "cycles.interval": self._mean("interval"),
             "speedup": self.speedup,
+            "burst_speedup": self.burst_speedup,
             "error.max": self.error,
             "values_compared": self.compared,
             "heads": len(self.heads),
@@ -103,7 +110,8 @@ class Summary:
 
 def to_table(summary, title):
     """The summary as a table for the terminal."""
-    table = Table(title=title, title_justify="left", show_footer=True)
+    table = Table(title=title, title_justify="left", show_footer=True, box=SIMPLE_HEAD,
+                  pad_edge=False, collapse_padding=True)
     for name, footer in zip(HEADER, summary.total(), strict=True):
         left = name == HEADER[0]
         table.add_column(name, footer=footer, justify="left" if left else "right", no_wrap=True)

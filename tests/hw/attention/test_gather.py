@@ -12,7 +12,8 @@ CONFIG = make_config(memory_bytes=4)
 class Command:
     """The data of one command, and the records that should come of it.
 
-    ``shapes``: beats of each record that the command should have; ``length``: beats that it has.
+    ``shapes``: beats of each record that the command should have, none when it is refused;
+    ``length``: beats that it has.
     """
 
     def __init__(self, rng, shapes, length=None, width=32):
@@ -40,8 +41,9 @@ async def work(ctx, dut, rng, commands, log, busy=0.0):
         ctx.set(dut.mode, GatherMode.HOLD)
         await ctx.tick()
         ctx.set(dut.records, len(command.shapes))
-        ctx.set(dut.mode, GatherMode.GATHER)
-        while True:
+        if command.shapes:
+            ctx.set(dut.mode, GatherMode.GATHER)
+        while command.shapes:
             ctx.set(dut.beats, command.shapes[min(ctx.get(dut.index), len(command.shapes) - 1)])
             ready = rng.random() >= busy
             ctx.set(dut.o.ready, ready)
@@ -86,11 +88,12 @@ def test_records_of_commands_whole_short_and_long(memory_bytes, stall):
     top = max_record_beats(config)
     commands = []
     for _ in range(40):
-        shapes = [rng.randint(1, top) for _ in range(rng.randint(1, 4))]
-        whole = sum(shapes)
+        shapes = [rng.randint(1, top) for _ in range(rng.randint(0, 4))]
+        whole = sum(shapes) or 1
         length = rng.choice([whole, whole, rng.randint(1, whole), whole + rng.randint(1, 5)])
         commands.append(Command(rng, shapes, length, width=memory_bytes * 8))
-    assert any(command.records[-1][-1] for command in commands)
+    assert not all(command.shapes for command in commands)
+    assert any(command.records[-1][-1] for command in commands if command.shapes)
     run(commands, config=config, seed=5, stall_probability=stall)
 
 

@@ -214,6 +214,28 @@ def test_the_selection_s_error_comes_first():
     assert query.error == Error.SHORT
 
 
+def test_a_status_waits_while_the_slot_before_it_is_not_taken():
+    config = make_config()
+    rng = np.random.default_rng(2)
+    queries = [make_asked(config, rng, tag, want_output=0) for tag in range(3)]
+    slots = []
+
+    async def take_slots_late(ctx):
+        ctx.set(dut.o_release.ready, 0)
+        await ctx.tick().repeat(60)
+        ctx.set(dut.o_release.ready, 1)
+        async for _, _, valid, slot in ctx.tick().sample(
+                dut.o_release.valid, dut.o_release.payload):
+            if valid:
+                slots.append(slot)
+
+    dut = Results(config)
+    result = run_stream_test(dut, feeds=feeds_of(config, queries), sinks={"o": 3}, seed=0,
+                             testbenches=[take_slots_late])
+    assert slots == [query.slot for query in queries]
+    assert result.output_cycles["o"][0] < 60 < result.output_cycles["o"][1]
+
+
 def test_cycles_of_a_query():
     config = make_config()
     beats = config.head_dim // config.result_lanes

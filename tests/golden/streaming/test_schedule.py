@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from tests.golden.streaming.cases import problems
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from golden.streaming.chunks import Grid, Rule
 from golden.streaming.costs import CostModel, Costs
 from golden.streaming.greedy import Potential, greedy
 from golden.streaming.schedule import STAGES_MAX, Schedule, finish_times, lower_bound, staged
+from tests.golden.streaming.cases import problems
 
 GRID = Grid(blocks=2, layers=2, heads=1)
 
@@ -100,7 +100,7 @@ def test_all_of_one_route():
 
 
 def test_finish_times_by_hand():
-    """Chunk 2 (block 1, layer 0) needs chunk 0 present; chunk 3, of the last layer, only chunk 2."""
+    """Chunk 2 (block 1, layer 0) needs chunk 0 present; chunk 3, of the last layer, needs 2."""
     costs = Costs(grid=GRID, stream=[10, 10, 10, 10], compute=[1, 1, 1, 1])
     assert finish_times(costs, Rule.PAPER, [0, 1], [2, 3]) == [10, 20, 11, 12]
 

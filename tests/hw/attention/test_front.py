@@ -5,7 +5,8 @@ import pytest
 from hw.attention.contexts import context_view
 from hw.attention.front import Front
 from hw.attention.layouts import Error, Select, command, data_beat
-from tests.hw.attention.front_bench import Maker, make_entries, run_front
+from tests.hw.attention.front_bench import make_entries, run_front
+from tests.hw.attention.front_work import Maker
 from tests.hw.attention.packing import pack
 from tests.hw.attention.reset import ResetMidway
 from tests.hw.attention.rows import make_config

@@ -8,92 +8,13 @@ from hw.attention.contexts import ContextFault, ContextTable
 from hw.attention.layouts import Error, context_entry
 from hw.attention.register_map import COUNTERS, ENTRY_FIELDS, REGISTERS, address_of
 from hw.attention.registers import Registers
+from tests.hw.attention.register_bus import OKAY, SLVERR, Bus
 from tests.hw.attention.rows import make_config
 from tests.hw.harness import run_stream_test
 
 CONFIG = make_config(contexts=5, table_pages=300, address_bits=40)
-OKAY, SLVERR = 0, 2
-BY_NAME = {register.name: register for register in REGISTERS}
 HOLES = [address for address in range(0, 0x1000, 4)
          if address not in {register.address for register in REGISTERS}]
-
-
-class Bus:
-    """An AXI-Lite master that takes its time, and the access streams beside it."""
-
-    def __init__(self, ctx, dut, rng=None):
-        self.ctx = ctx
-        self.dut = dut
-        self.rng = rng
-        ctx.set(dut.o_table.ready, 1)
-        ctx.set(dut.o_context.ready, 1)
-
-    async def _pause(self):
-        while self.rng and self.rng.random() < 0.5:
-            await self.ctx.tick()
-
-    async def _send(self, port, payload):
-        await self._pause()
-        self.ctx.set(port.payload, payload)
-        self.ctx.set(port.valid, 1)
-        while True:
-            _, _, ready = await self.ctx.tick().sample(port.ready)
-            if ready:
-                break
-        self.ctx.set(port.valid, 0)
-
-    async def _receive(self, port):
-        """Returns the payload and the cycles until it came."""
-        cycles = 0
-        while not self.ctx.get(port.valid):
-            await self.ctx.tick()
-            cycles += 1
-        held = self.ctx.get(port.payload)
-        await self._pause()
-        assert self.ctx.get(port.valid)
-        assert self.ctx.get(port.payload) == held
-        self.ctx.set(port.ready, 1)
-        await self.ctx.tick()
-        self.ctx.set(port.ready, 0)
-        return held, cycles
-
-    async def write_at(self, address, word, strobes=0xF, late=None):
-        """Write; ``late`` names the channel that starts 3 cycles after the other."""
-        ctx, bus = self.ctx, self.dut.bus
-        await self._pause()
-        ctx.set(bus.aw.payload, {"addr": address})
-        ctx.set(bus.w.payload, {"data": word, "strb": strobes})
-        for channel in (bus.aw, bus.w):
-            ctx.set(channel.valid, 1)
-        if late:
-            ctx.set(getattr(bus, late).valid, 0)
-            for _ in range(3):
-                _, _, *ready = await ctx.tick().sample(bus.aw.ready, bus.w.ready)
-                assert ready == [0, 0]
-            ctx.set(getattr(bus, late).valid, 1)
-        while True:
-            _, _, address_ready, word_ready = await ctx.tick().sample(bus.aw.ready, bus.w.ready)
-            assert address_ready == word_ready
-            if word_ready:
-                break
-        for channel in (bus.aw, bus.w):
-            ctx.set(channel.valid, 0)
-        response, _ = await self._receive(bus.b)
-        return response.resp.value
-
-    async def read_at(self, address):
-        await self._send(self.dut.bus.ar, {"addr": address})
-        response, cycles = await self._receive(self.dut.bus.r)
-        assert cycles == 1  # and one for the address itself
-        return response.resp.value, response.data
-
-    async def write(self, name, word):
-        assert await self.write_at(address_of(name), word) == OKAY
-
-    async def read(self, name):
-        response, word = await self.read_at(address_of(name))
-        assert response == OKAY
-        return word
 
 
 def run(operations, *, unit=Registers, seed=None):
@@ -185,7 +106,7 @@ def test_no_counter_is_cleared_by_a_refused_write():
             ctx.set(dut.bus.aw.valid, 0)
             ctx.set(dut.bus.w.valid, 0)
             assert not ctx.get(dut.counter_clear)
-            await bus._receive(dut.bus.b)
+            await bus.receive(dut.bus.b)
 
         for word, strobes in [(1, 0xF), (0, 0xF), (1, 0x1), (3, 0xF)]:
             await write(word, strobes)
@@ -240,7 +161,7 @@ def test_reads_and_writes_at_once_do_not_disturb_each_other():
         for _ in range(60):
             written, read = rng.sample(names, 2)
             word = rng.getrandbits(32)
-            await bus._pause()
+            await bus.pause()
             bus.ctx.set(port.ar.payload, {"addr": address_of(read)})
             bus.ctx.set(port.ar.valid, 1)
             assert bus.ctx.get(port.ar.ready)
@@ -253,8 +174,8 @@ def test_reads_and_writes_at_once_do_not_disturb_each_other():
             for channel in (port.ar, port.aw, port.w):
                 bus.ctx.set(channel.valid, 0)
             first, second = rng.sample([port.b, port.r], 2)
-            await bus._receive(first)
-            answer, _ = await bus._receive(second)
+            await bus.receive(first)
+            answer, _ = await bus.receive(second)
             if second is port.r:
                 assert (answer.resp.value, answer.data) == (OKAY, contents[read])
             contents[written] = word
@@ -289,7 +210,7 @@ def test_table_entries_in_a_row():
                 seen.append((ctx.get(dut.o_table.payload.index), ctx.get(dut.o_table.payload.page)))
                 await ctx.tick()
                 assert not ctx.get(dut.o_table.valid)
-                answer, cycles = await bus._receive(dut.bus.b)
+                answer, cycles = await bus.receive(dut.bus.b)
                 assert (answer.resp.value, cycles) == (OKAY, 0)
 
         await bus.write("table_index", 292)
@@ -331,7 +252,7 @@ async def offered(bus, valid):
         await ctx.tick()
     item = ctx.get(port.payload)
     ctx.set(port.ready, 1)
-    await bus._receive(bus.dut.bus.b)
+    await bus.receive(bus.dut.bus.b)
     assert not ctx.get(port.valid)
     return item
 
@@ -420,7 +341,7 @@ def test_a_cause_that_comes_while_it_is_cleared_stays():
         await ctx.tick()
         for signal in (dut.closed, dut.bus.aw.valid, dut.bus.w.valid):
             ctx.set(signal, 0)
-        await bus._receive(dut.bus.b)
+        await bus.receive(dut.bus.b)
         assert await bus.read("interrupt_pending") == 1
 
     run(operations)

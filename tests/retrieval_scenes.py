@@ -1,6 +1,6 @@
 """Contexts and queries for the tests of the retrieval, and what golden says about them.
 
-Values are plain integers, lists and dicts, as the Amaranth harness and the cocotb benches take them.
+Values are plain integers, lists and dicts, which the Amaranth harness and the cocotb benches take.
 """
 
 import random
@@ -68,7 +68,7 @@ class Scene:
         self._next_address = 0
 
     def add_context(self, tokens, *, distinct_codes=None):
-        """Add a context; few ``distinct_codes`` make many ties. Default: a random number of them."""
+        """Add a context; few ``distinct_codes`` make many ties. Default: a random number."""
         config, rng = self.config, self.rng
         distinct_codes = distinct_codes or rng.choice([2, 6, 40, 1000])
         # Around one centre, so that distances vary.
@@ -196,7 +196,8 @@ class Scene:
         for page in reversed(range(-(-visible // PAGE_TOKENS))):
             items += self._page_items(context, choice.classes, page, visible, has_summaries)
         counts = {"error": NO_ERROR, "beats": self.code_beats(query)}
-        for name, kind in (("full", FULL_ITEM), ("coarse", COARSE_ITEM), ("summaries", SUMMARY_ITEM)):
+        kinds = {"full": FULL_ITEM, "coarse": COARSE_ITEM, "summaries": SUMMARY_ITEM}
+        for name, kind in kinds.items():
             counts[name] = sum(item["kind"] == kind for item in items)
         return [*items, {"kind": END_ITEM}], counts
 
@@ -226,7 +227,7 @@ def plain_item(item):
 
 
 def plain_counts(counts):
-    """``selection_counts`` as `Scene.expected` writes them; a failed query's beats do not matter."""
+    """``selection_counts`` as `Scene.expected` writes them; without beats if the query failed."""
     plain = {**counts, "error": int(getattr(counts["error"], "value", counts["error"]))}
     if plain["error"] != NO_ERROR:
         del plain["beats"]

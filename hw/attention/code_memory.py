@@ -22,8 +22,8 @@ __all__ = ["CodeMemory"]
 class CodeMemory(wiring.Component):
     """Holds the codes of all contexts in lines, and beside them the exponents of tokens and pages.
 
-    **Latency**: 1 cycle from ``i`` to the first line; 1 cycle from ``i_code`` until what it wrote can
-    be read; 1 cycle for exponents.
+    **Latency**: 1 cycle from ``i`` to the first line; 1 cycle from ``i_code`` until what it wrote
+    can be read; 1 cycle for exponents.
 
     **Throughput**: one line per cycle, one write per cycle, one token's and one page's exponents
     per cycle, all at once.
@@ -40,7 +40,7 @@ class CodeMemory(wiring.Component):
     Members
     -------
     i : ``In(Strobe(line_request(config)))``
-        Lines to read, at least one. Only once the last line of the request before was seen on ``o``.
+        Lines to read. Only once the last line of the request before was seen on ``o``.
     o : ``Out(Strobe(code_line(config)))``
         Its lines, in order.
     i_code : ``In(stream.Signature(code_write(config)))``

@@ -25,7 +25,8 @@ class Encoder(wiring.Component):
 
     **Latency**: `latency` cycles: one per word of weights, and the pipeline.
 
-    **Throughput**: one vector per ``code_bits / encoder_lanes`` cycles, one row of weights per cycle.
+    **Throughput**: one vector per ``code_bits / encoder_lanes`` cycles; one row of weights stored
+    per cycle.
 
     **Numerics**: ``golden.hashing.encode_queries`` and ``encode_keys``, docs/numerics.md section 8.
 

@@ -28,7 +28,7 @@ class Expander(wiring.Component):
 
     Tokens come in descending order, the summary after its page's tokens, END at the end of a query.
 
-    **Latency**: 2 cycles from ``i`` to the first item on ``o``; 1 cycle from an end to ``o_counts``.
+    **Latency**: 2 cycles from ``i`` to the first item on ``o``; 1 from an end to ``o_counts``.
 
     **Throughput**: one item per cycle; a page without an item takes one cycle.
 

@@ -23,7 +23,8 @@ from hw.shared import Once
 
 __all__ = ["Matcher"]
 
-BANKS = 2   # of the distance buffer, and of streamed exponents: queries in flight behind the matcher
+# Of the distance buffer and of streamed exponents: queries from their match to their last token.
+BANKS = 2
 PLAN_CYCLES = 4
 
 
@@ -33,9 +34,9 @@ class Matcher(wiring.Component):
     A dense query needs no distances. With resident codes it passes without reading a line; streamed
     lines are read all the same, for the exponents that they carry.
 
-    **Latency**: distances of a line 2 to 4 cycles after it (`match_lane_latency`). ``o`` is valid in
-    the cycle in which the bins hold the last line (`histogram_latency` later), and never earlier than
-    5 cycles after ``i``.
+    **Latency**: distances of a line 2 to 4 cycles after it (`match_lane_latency`). ``o`` is valid
+    in the cycle in which the bins hold the last line (`histogram_latency` later), and never earlier
+    than 5 cycles after ``i``.
 
     **Throughput**: one line per cycle without bubbles. The next query starts when the histogram is
     free before its first distances get there.

@@ -88,7 +88,8 @@ class TieCounter(wiring.Component):
 class PageFilter(wiring.Component):
     """Compares a page's distances with the thresholds, and counts the ties.
 
-    **Latency**: 3 cycles from ``i`` to ``full`` and ``coarse``; the distances come 1 cycle after ``i``.
+    **Latency**: 3 cycles from ``i`` to ``full`` and ``coarse``; the distances come 1 cycle after
+    ``i``.
 
     **Throughput**: one page per cycle.
 

@@ -30,27 +30,29 @@ QUEUE_JOBS = 4
 
 
 class Retrieval(wiring.Component):
-    """Finds the tokens of a context nearest to a query, exactly, and lists them with their exponents.
+    """Finds the tokens of a context nearest to a query, exactly, and lists them with exponents.
 
     Four stages, each of which may hold a query: the matcher fills a bank of distances and the
     histogram; the thresholds are searched in the histogram; the scanner classes the tokens page by
     page; the expander lists them. A dense query passes the first two without work (streamed code
     lines are read all the same, for the exponents in them).
 
-    **Latency**: with resident codes N / lanes + ceil(distance_bins / bins_per_cycle) + 14 cycles from
-    ``i`` to the first token, when the most recent page has one; 1 more for each further stage of the
-    popcount (group * code_bits above 64, 1024), of the counting (32 lanes or more) and of the running
-    sums (more than 8 bins per cycle).
-    Dense: 14 cycles.
+    **Latency**: with resident codes, N / lanes + ceil(distance_bins / bins_per_cycle) + 14 cycles
+    from ``i`` to the first token, when the last 16 pages have one; 1 more for each further stage
+    of the popcount (group * code_bits above 64, above 1024), of the counting (32 lanes or more) and
+    of the running sums (more than 8 bins per cycle). Dense: 14 cycles. Streamed codes: with the
+    memory's latency, and ``code_line_beats`` cycles per line.
 
-    **Throughput**: the next query is matched while this one is scanned: a query per
-    N / lanes + ceil(distance_bins / bins_per_cycle) + 2 cycles, or per token listed and page visited.
+    **Throughput**: a query per N / lanes + ceil(distance_bins / bins_per_cycle) cycles without a
+    pause, while the one before is scanned and listed: one cycle per token and per page visited, or
+    per 16 pages without a candidate. Two queries are in flight from their match to their last
+    token, so that very short ones take half their latency each.
 
     **Numerics**: ``golden.hashing.distance`` and ``golden.selection.select``; docs/numerics.md
     sections 9 and 10.
 
-    **Errors**: BUS or SHORT in ``o_counts`` when a code line could not be read (streamed codes); the
-    query then has no tokens but END.
+    **Errors**: BUS or SHORT in ``o_counts`` when a code line could not be read (streamed codes);
+    the query then has no tokens but END.
 
     Parameters
     ----------

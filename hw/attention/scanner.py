@@ -219,7 +219,7 @@ class Scanner(wiring.Component):
         return m
 
     def _build_issue(self, m, start, walk, queue):
-        """Send a page, or the end of the query, down the filter: only what the queue has room for."""
+        """Send a page, or the query's end, down the filter: only what the queue has room for."""
         room = Signal(range(QUEUE_PAGES + 1), init=QUEUE_PAGES)
         closing = Signal()     # the end is on its way through the filter
         issue = Signal()

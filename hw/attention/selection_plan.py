@@ -42,8 +42,8 @@ class SelectionPlan(wiring.Component):
     select, full, coarse, visible, sink, recent, minimum, summaries : ``In``
         Fields of the query's ``query_job``.
     recent_start : ``Out(token_bits)``
-        Positions from here on are forced: the recent window, with ``summaries`` the unfinished page,
-        and everything of a dense query.
+        Positions from here on are forced: the recent window, with ``summaries`` the unfinished
+        page, and everything of a dense query.
     full_count, selected_count, least_count : ``Out(token_bits)``
         Tokens to admit by the full, the selected and the minimum search.
     """

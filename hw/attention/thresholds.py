@@ -273,5 +273,6 @@ class Thresholds(wiring.Component):
         ]
         # Whichever is used is the larger one.
         full_bin = Mux(above, least.bin, full.bin)
-        largest = Mux((selected.bin > full.bin) & (selected.bin > least.bin), selected.bin, full_bin)
+        is_largest = (selected.bin > full.bin) & (selected.bin > least.bin)
+        largest = Mux(is_largest, selected.bin, full_bin)
         m.d.comb += out.limit.eq(largest + 1)

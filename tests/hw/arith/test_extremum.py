@@ -6,7 +6,8 @@ from hw.arith.extremum import Extremum
 from tests.hw.arith.test_popcount import follow
 
 
-@pytest.mark.parametrize("count, latency", [(1, 1), (2, 1), (4, 1), (5, 2), (8, 2), (16, 2), (17, 3)])
+@pytest.mark.parametrize("count, latency", [
+    (1, 1), (2, 1), (4, 1), (5, 2), (8, 2), (16, 2), (17, 3)])
 @pytest.mark.parametrize("largest", [False, True])
 def test_one_result_per_cycle(count, latency, largest):
     rng = random.Random(count)

@@ -28,8 +28,8 @@ def follow(unit, values):
     return found
 
 
-@pytest.mark.parametrize("bits, latency", [(1, 1), (4, 1), (5, 2), (9, 2), (64, 2), (65, 3), (96, 3),
-                                           (1024, 3), (1025, 4)])
+@pytest.mark.parametrize("bits, latency", [
+    (1, 1), (4, 1), (5, 2), (9, 2), (64, 2), (65, 3), (96, 3), (1024, 3), (1025, 4)])
 def test_counts_one_word_per_cycle(bits, latency):
     rng = random.Random(bits)
     unit = Popcount(bits=bits)

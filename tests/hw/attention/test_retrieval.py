@@ -3,6 +3,8 @@ import pytest
 from golden.selection import Select
 from hw.attention.retrieval import Retrieval
 from tests.hw.attention.loaded import Loaded
+from tests.hw.harness import run_stream_test
+from tests.hw.memory import MemoryModel
 from tests.retrieval_scenes import (
     Scene,
     config_name,
@@ -10,8 +12,6 @@ from tests.retrieval_scenes import (
     plain_counts,
     plain_item,
 )
-from tests.hw.harness import run_stream_test
-from tests.hw.memory import MemoryModel
 
 CONFIGS = [
     make_config(lanes=4, code_bits=64),

@@ -48,8 +48,7 @@ def designs(preset):
     from hw.attention.unit import AttentionUnit
 
     config = PRESETS[preset]
-    found = [Design(f"attention.{preset}.{name}", part(config))
-             for name, part in _parts(config).items()]
     if preset == "tiny":
         return [Design(f"attention.{preset}", AttentionUnit(config))]
-    return found
+    return [Design(f"attention.{preset}.{name}", part(config))
+            for name, part in _parts(config).items()]

@@ -2,7 +2,8 @@
 
 import json
 import subprocess
-import sys
+import sysconfig
+from pathlib import Path
 
 from sim.tools import ROOT, ToolError
 
@@ -14,9 +15,7 @@ CELLS = {"lut": "TRELLIS_COMB", "ff": "TRELLIS_FF", "dsp": "MULT18X18D", "bram":
 
 def _run(tool, arguments, log):
     """Run a YoWASP tool. It sees paths inside the project only, relative to its folder."""
-    command = [str(ROOT / ".venv" / "bin" / tool)]
-    if not (ROOT / ".venv" / "bin" / tool).exists():
-        command = [sys.executable, "-m", tool.replace("-", "_")]
+    command = [str(Path(sysconfig.get_path("scripts")) / tool)]
     with log.open("w", encoding="utf-8") as file:
         status = subprocess.run(command + arguments, cwd=ROOT, stdout=file,
                                 stderr=subprocess.STDOUT, check=False).returncode

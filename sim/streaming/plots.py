@@ -14,6 +14,8 @@ LINES = {
     "ours": ("this scheduler", "#17407c", "-"),
 }
 
+SECONDS = (2, 3, 5, 10, 20, 30)
+
 
 def ttft_plot(rows, crossover):
     """Time to first token over the link's rate, one line per scheduler."""
@@ -29,6 +31,8 @@ def ttft_plot(rows, crossover):
     axes.set_yscale("log")
     axes.set_xticks(links, [str(link) for link in links])
     axes.set_xticks([], minor=True)
+    axes.set_yticks(SECONDS, [str(second) for second in SECONDS])
+    axes.set_yticks([], minor=True)
     axes.set_xlabel("link, Mbit/s")
     axes.set_ylabel("time to first token, s")
     axes.spines[["top", "right"]].set_visible(False)

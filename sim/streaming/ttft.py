@@ -27,7 +27,7 @@ from sim.tools import BUILD
 
 __all__ = ["LINKS", "measure", "measure_conditions", "figures"]
 
-LINKS = (80, 160, 320, 640, 1000)
+LINKS = (80, 160, 480, 640, 1000)
 SEEDS = 2
 FIRST_TOKEN_SECONDS = 0.05  # from the whole cache to the first token, the same for all
 STAGE_SHARES = (0.03, 0.06, 0.125)

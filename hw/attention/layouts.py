@@ -87,7 +87,8 @@ def context_entry(config: AttentionConfig) -> data.StructLayout:
     ``key_base + page * key_page_stride + (p % 16) * key_row_stride`` (values likewise) and the
     summary rows of a page at ``summary_base + page * summary_page_stride`` (K, then V
     ``row_bytes`` later). A row must end at or below its region's limit (exclusive byte address).
-    All bases and strides are multiples of ``row_bytes``, so that no row crosses 4 KiB.
+    All bases and strides are multiples of ``row_bytes``, so that no row crosses 4 KiB. A context with
+    ``summary_limit`` 0 keeps no summaries: its queries must not ask for them.
     """
     address, stride = config.address_bits, 32
     return data.StructLayout({
@@ -183,8 +184,8 @@ def row_beat(config: AttentionConfig) -> data.StructLayout:
 
     With one plane per beat, a full row is two beats (upper plane, then lower) and a coarse row one.
     With two planes per beat, both are one beat. END is one beat whose data mean nothing. ``last``
-    marks the last beat of a row. A row that could not be read arrives with ``data`` zero; the fault
-    is told in the fetch status.
+    marks the last beat of a row. The part of a row that could not be read arrives as zeros; the
+    fault is told in the fetch status.
     """
     return data.StructLayout({
         "data": config.beat_bytes * 8,
@@ -332,7 +333,10 @@ def issued_query(config: AttentionConfig) -> data.StructLayout:
 
 
 def command_status(config: AttentionConfig) -> data.StructLayout:
-    """The outcome of a command that ends before retrieval: a refused query, an append, weights."""
+    """The outcome of a command that ends before retrieval: a refused query, an append, weights.
+
+    ``length``: of the context after an APPEND; 0 for anything else, and without a valid context.
+    """
     return data.StructLayout({"tag": 16, "error": Error, "length": config.token_bits})
 
 

@@ -42,7 +42,7 @@ bench: $(VENV)/stamp-test ## measure cycles, traffic and errors into build/bench
 synth: $(VENV)/stamp-test $(VENV)/stamp-synth ## synthesize, place and route for an ECP5 FPGA
 	$(RUN) -m sim.synth $(PRESET:%=--preset %)
 
-formal: $(VENV)/stamp-test $(VENV)/stamp-synth ## prove the properties in tests/formal
+formal: $(VENV)/stamp-test $(VENV)/stamp-formal ## prove the properties in tests/formal
 	$(RUN) -m pytest tests/formal
 
 lint: $(VENV)/stamp-test $(VENV)/stamp-lint ## check style, types and the generated Verilog

@@ -1,0 +1,120 @@
+"""Row data of any element size into pieces of the same number of elements."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.config import EXPONENT_BITS, StreamingConfig
+from hw.streaming.checks import check_config
+from hw.streaming.walker import FORMAT_BITS, fixed_formats, is_one_of, row_data
+from hw.streaming.wire import SCALE_BYTES, element_bits
+
+__all__ = ["RowShaper", "row_piece"]
+
+
+def row_piece(config: StreamingConfig) -> data.StructLayout:
+    """``bus_bytes`` elements of a row as sent, each in the low bits of its lane; or, marked
+    ``is_end``, no elements but the end of a frame."""
+    lane_bits = max(8, *(element_bits(name) for name in fixed_formats(config)))
+    return data.StructLayout({
+        "raw": data.ArrayLayout(lane_bits, config.bus_bytes),
+        "format": FORMAT_BITS,
+        "scale": 8 * SCALE_BYTES,
+        "exponents": data.ArrayLayout(EXPONENT_BITS, config.blocks),
+        "last": 1,     # of the row
+        "is_end": 1,
+    })
+
+
+class RowShaper(wiring.Component):
+    """Joins beats of 16-bit elements, and splits beats of 4-bit ones.
+
+    Where a frame ends within a row, the row is filled up with anything.
+
+    **Latency**: 1 cycle from the beat that completes a piece.
+
+    **Throughput**: a beat per cycle of elements of 8 and 16 bits, a piece per cycle of 4 and 8.
+    ``i.ready`` depends on ``o.ready`` within the cycle.
+
+    **Numerics**: none, bits pass unchanged.
+
+    **Errors**: none.
+
+    Parameters
+    ----------
+    config : StreamingConfig
+        With at least one fixed-rate format.
+
+    Members
+    -------
+    i : ``In(stream.Signature(row_data(config)))``
+    o : ``Out(stream.Signature(row_piece(config)))``
+    """
+
+    def __init__(self, config: StreamingConfig):
+        self._config = check_config("RowShaper", config)
+        super().__init__({
+            "i": In(stream.Signature(row_data(config))),
+            "o": Out(stream.Signature(row_piece(config))),
+        })
+
+    @property
+    def config(self) -> StreamingConfig:
+        return self._config
+
+    def elaborate(self, platform):
+        m = Module()
+        beat, piece = self.i.payload, self.o.payload
+        is_double, is_half = self._has(beat.format, 16), self._has(beat.format, 4)
+        second = Signal()  # half of a beat, or beat of a piece
+        place, is_value = Signal(range(self.config.row_beats)), Signal()
+        advance, fills, gives, takes, ends_row = (Signal() for _ in range(5))
+        m.d.comb += [
+            ends_row.eq(place == self.config.row_beats - 1),
+            advance.eq(~self.o.valid | self.o.ready),
+            fills.eq(beat.is_end & (place != 0)),
+            gives.eq(self.i.valid & (beat.is_end | second | ~is_double)),
+            self.i.ready.eq(Mux(beat.is_end, advance & ~fills,
+                                Mux(is_double, advance | ~second, advance & (second | ~is_half)))),
+            takes.eq(self.i.valid & self.i.ready),
+        ]
+        with m.If(advance):
+            m.d.sync += [
+                self.o.valid.eq(gives),
+                piece.format.eq(beat.format),
+                piece.scale.eq(beat.side.scales[is_value]),
+                piece.exponents.eq(beat.side.exponents),
+                piece.last.eq(ends_row),
+                piece.is_end.eq(beat.is_end & ~fills),
+            ]
+            with m.If(gives & (fills | ~beat.is_end)):
+                m.d.sync += [place.eq(place + 1), is_value.eq(is_value ^ ends_row)]
+            with m.If(gives & beat.is_end & ~fills):
+                m.d.sync += is_value.eq(0)
+        with m.If(takes & beat.is_end):
+            m.d.sync += second.eq(0)
+        with m.Elif(Mux(is_double, takes, gives & advance & is_half)):
+            m.d.sync += second.eq(~second)
+        self._shape(m, advance, takes, second, is_double=is_double, is_half=is_half)
+        return m
+
+    def _has(self, code, bits):
+        return is_one_of(code, [name for name in fixed_formats(self.config)
+                                if element_bits(name) == bits])
+
+    def _shape(self, m, advance, takes, second, *, is_double, is_half):
+        """Elements into lanes; the last assignment wins."""
+        beat, raw = self.i.payload.data, self.o.payload.raw
+        held = Signal(len(beat))
+        half = beat.word_select(second, len(beat) // 2)
+        with m.If(takes):
+            m.d.sync += held.eq(beat)
+        with m.If(advance):
+            for lane, element in enumerate(raw):
+                m.d.sync += element.eq(beat.word_select(lane, 8))
+            with m.If(is_half):
+                for lane, element in enumerate(raw):
+                    m.d.sync += element.eq(half.word_select(lane, 4))
+            with m.If(is_double):
+                for lane, element in enumerate(raw):
+                    m.d.sync += element.eq(Cat(held, beat).word_select(lane, 16))

@@ -12,7 +12,9 @@ OUTSTANDING_BITS = 12
 class Traffic(wiring.Component):
     """Tells what the bus did in this cycle, and whether its master is kept waiting.
 
-    **Latency**: combinational, from the handshakes of the cycle.
+    **Latency**: 0 cycles, combinational from the handshakes of the cycle.
+
+    **Throughput**: a transfer of every channel in every cycle.
 
     **Numerics**: none.
 

@@ -87,7 +87,8 @@ class AttentionConfig:
     max_tokens : int
         Longest context in tokens: a multiple of 256, at most 2**20.
     memory_bytes : int
-        Width W of the memory port: a power of two in 4..``head_dim``. ``head_dim // 2`` is the natural one.
+        Width W of the memory port: a power of two in 4..``head_dim``. ``head_dim // 2`` is the
+        natural one.
     group : int
         Query heads that share one KV head (GQA): 1..8.
     code_source : str
@@ -116,7 +117,8 @@ class AttentionConfig:
     read_rows : int
         Rows of K, and of V, in flight at the memory port: a power of two in 2..256.
     result_lanes : int
-        32-bit words per beat of the result stream: a power of two in 4..32 that divides ``head_dim``.
+        32-bit words per beat of the result stream: a power of two in 4..32 that divides
+        ``head_dim``.
     address_bits : int
         Width of a byte address: 16..64.
 
@@ -125,7 +127,8 @@ class AttentionConfig:
     TypeError
         A field is not of its type.
     ValueError
-        A field, or a combination of fields, is not allowed; the message names field, value and range.
+        A field, or a combination of fields, is not allowed; the message names field, value and
+        range.
     """
 
     head_dim: int
@@ -195,7 +198,7 @@ class AttentionConfig:
         self._fill_optional(owner)
 
     def _fill_optional(self, owner: str) -> None:
-        """Replace the ``None`` defaults by their values, and check the combinations they take part in."""
+        """Put values in place of ``None``, and check the combinations that they take part in."""
         line = max(self.lanes, PAGE_TOKENS)
         if self.code_source == "streamed":
             if self.resident_tokens is not None:
@@ -313,7 +316,7 @@ class AttentionConfig:
 
     @property
     def code_line_bytes(self) -> int:
-        """Bytes of a code line in memory: P codes, then P tokens' exponents, padded to whole beats."""
+        """Bytes of a code line in memory: P codes, P tokens' exponents, padded to whole beats."""
         used = self.lanes * (self.code_bits // 8 + self.exponent_bytes)
         return ceil(used / self.memory_bytes) * self.memory_bytes
 
@@ -364,7 +367,8 @@ WIRE_FORMATS = {
 class StreamingConfig:
     """Parameters of the KV chunk streaming engine (SparKV, arXiv 2604.21231).
 
-    The paper fixes the schedule's objective and rules, not the hardware: every default here is ours.
+    The paper fixes the schedule's objective and rules, not the hardware: every default here is
+    ours.
 
     Parameters
     ----------
@@ -391,7 +395,8 @@ class StreamingConfig:
     computes : int
         Chunks outstanding at the compute port: 1..64.
     window_log2 : int
-        Log2 of the sliding window's chunks, over which actual against predicted time is averaged: 0..6.
+        Log2 of the sliding window's chunks, over which actual against predicted time is averaged:
+        0..6.
     address_bits : int
         Width of a byte address: 16..64.
 
@@ -400,7 +405,8 @@ class StreamingConfig:
     TypeError
         A field is not of its type.
     ValueError
-        A field, or a combination of fields, is not allowed; the message names field, value and range.
+        A field, or a combination of fields, is not allowed; the message names field, value and
+        range.
     """
 
     head_dim: int

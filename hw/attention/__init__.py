@@ -1,1 +1,1 @@
-"""Hash attention unit (DASH-KV): retrieval by code distance, paged fetch, exact attention over what was kept."""
+"""Hash attention unit (DASH-KV): retrieval by code distance, exact attention over what was kept."""

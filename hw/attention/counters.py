@@ -24,7 +24,7 @@ class Counters(wiring.Component):
 
     **Throughput**: every event may come in every cycle.
 
-    **Numerics**: modulo 2**32.
+    **Numerics**: exact, modulo 2**32.
 
     **Errors**: none.
 

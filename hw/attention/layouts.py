@@ -87,8 +87,8 @@ def context_entry(config: AttentionConfig) -> data.StructLayout:
     ``key_base + page * key_page_stride + (p % 16) * key_row_stride`` (values likewise) and the
     summary rows of a page at ``summary_base + page * summary_page_stride`` (K, then V
     ``row_bytes`` later). A row must end at or below its region's limit (exclusive byte address).
-    All bases and strides are multiples of ``row_bytes``, so that no row crosses 4 KiB. A context with
-    ``summary_limit`` 0 keeps no summaries: its queries must not ask for them.
+    All bases and strides are multiples of ``row_bytes``, so that no row crosses 4 KiB. A context
+    with ``summary_limit`` 0 keeps no summaries: its queries must not ask for them.
     """
     address, stride = config.address_bits, 32
     return data.StructLayout({
@@ -167,8 +167,8 @@ def token_item(config: AttentionConfig) -> data.StructLayout:
 def selection_counts(config: AttentionConfig) -> data.StructLayout:
     """What a query selected, sent once per query after its END item.
 
-    ``error``: the codes could not be read (streamed codes only), the selection is not valid. ``beats``:
-    bus beats of code lines read.
+    ``error``: the codes could not be read (streamed codes only), the selection is not valid.
+    ``beats``: bus beats of code lines read.
     """
     return data.StructLayout({
         "error": Error,
@@ -354,7 +354,8 @@ def result_beat(config: AttentionConfig) -> data.StructLayout:
     STATUS: word 0 = error in 3:0, saturated in 4, bus beats read in 31:8; words 1..3 = tokens full,
     tokens coarse, summaries (of an APPEND: word 1 = the context's length).
     OUTPUT: float32 elements. STATE: a header beat (word 0 = m, word 1 = ev, words 2..3 = l), then o
-    in 64-bit words. LOGIT: word 0 = position in 29:0 and kind in 31:30, word 1 = logit, word 2 = weight.
+    in 64-bit words. LOGIT: word 0 = position in 29:0 and kind in 31:30, word 1 = logit, word 2 =
+    weight.
     """
     return data.StructLayout({
         "kind": ResultKind,

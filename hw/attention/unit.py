@@ -31,12 +31,12 @@ ID_BITS = 2
 class AttentionUnit(wiring.Component):
     """Attention over a cached context, reading in full only what code distance says is near.
 
-    Commands and their data come in on streams, results leave on one; rows of K, V and page summaries
-    are read and written through one AXI4 master; contexts, block table and counters are behind
-    AXI4-Lite. See docs/architecture.md and docs/registers.md.
+    Commands and their data come in on streams, results leave on one; rows of K, V and page
+    summaries are read and written through one AXI4 master; contexts, block table and counters are
+    behind AXI4-Lite. See docs/architecture.md and docs/registers.md.
 
-    **Latency**: of a query over N tokens that reads B beats: code phase (N / lanes) + B + a constant,
-    see ``golden.cycles`` and docs/performance.md.
+    **Latency**: of a query over N tokens that reads B beats: code phase (N / lanes) + B + a
+    constant, see ``golden.cycles`` and docs/performance.md.
 
     **Throughput**: back-to-back queries overlap: max(code phase, B) per query.
 

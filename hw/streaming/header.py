@@ -55,7 +55,9 @@ class HeaderCheck(wiring.Component):
     **Throughput**: a header per 2 cycles. ``header`` must not change after the first cycle,
     while ``settles`` is high.
 
-    **Numerics**: ``golden.streaming.wire.decode_frame``; ``golden.streaming.layout.payload_bounds``.
+    **Numerics**: ``golden.streaming.wire.decode_frame``;
+    ``golden.streaming.layout.payload_bounds``.
+    ``golden.streaming.layout.payload_bounds``.
 
     **Errors**: in ``o.payload``.
 

@@ -83,7 +83,7 @@ def payload_beat(config: StreamingConfig) -> data.StructLayout:
 
 
 def element_beat(config: StreamingConfig) -> data.StructLayout:
-    """``bus_bytes`` consecutive elements of a row, each p * 2^e (docs/wire_format.md, section 5)."""
+    """``bus_bytes`` elements of a row in turn, each p * 2^e (docs/wire_format.md, section 5)."""
     element = data.StructLayout({"p": signed(17), "e": signed(11)})
     return data.StructLayout({
         "elements": data.ArrayLayout(element, config.bus_bytes),
@@ -93,7 +93,7 @@ def element_beat(config: StreamingConfig) -> data.StructLayout:
 
 
 def stored_beat(config: StreamingConfig) -> data.StructLayout:
-    """A beat of a stored row: upper plane, then lower plane; the exponents hold for the whole row."""
+    """A beat of a stored row: upper plane, then lower plane; the exponents are the whole row's."""
     return data.StructLayout({
         "data": config.bus_bytes * 8,
         "exponents": data.ArrayLayout(EXPONENT_BITS, config.blocks),
@@ -102,7 +102,7 @@ def stored_beat(config: StreamingConfig) -> data.StructLayout:
 
 
 def decode_fault(config: StreamingConfig) -> data.StructLayout:
-    """Sent once per frame by the decoder when it is through with it: the lowest reason of 12..16."""
+    """Sent once per frame when the decoder is through with it: the lowest reason of 12..16."""
     return data.StructLayout({"reason": Reason})
 
 

@@ -30,8 +30,8 @@ class PacketPlace(wiring.Component):
 
     **Throughput**: a beat per cycle.
 
-    **Numerics**: section 1 of docs/wire_format.md. A length of 0 stands for 2**32 bytes: it is
-    refused in any case, and like this no payload is empty.
+    **Numerics**: exact, by section 1 of docs/wire_format.md. A length of 0 stands for 2**32 bytes:
+    it is refused in any case, and like this no payload is empty.
 
     **Errors**: ``is_damaged``.
 

@@ -70,7 +70,7 @@ def write_page(figures):
     for key, text, asked in ATTENTION:
         if key in figures:
             lines.append(f"| {text} | {asked} | {to_text(figures[key])} | `{key}` |")
-    lines += ["", *_errors(figures), *_synthesis(figures)]
+    lines += ["", *_errors(figures), *_streaming(figures), *_synthesis(figures)]
     PAGE.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
 
 
@@ -83,6 +83,16 @@ def _errors(figures):
     return ["## Error by shape of input (`golden/shapes.py`)", "", "| input | error / max abs v |",
             "|---|---|", *(f"| {name.replace('_', ' ')} | {value:.1e} |"
                            for name, value in rows.items()), ""]
+
+
+def _streaming(figures):
+    """Every figure of the schedules, by key: they are explained in docs/scheduling.md."""
+    rows = {key: value for key, value in figures.items() if key.startswith("streaming.")}
+    if not rows:
+        return []
+    return ["## Schedules of the streaming engine (golden models, docs/scheduling.md)", "",
+            "| key | measured |", "|---|---|",
+            *(f"| `{key}` | {to_text(value)} |" for key, value in rows.items()), ""]
 
 
 def _synthesis(figures):

@@ -86,13 +86,30 @@ def _errors(figures):
 
 
 def _streaming(figures):
-    """Every figure of the schedules, by key: they are explained in docs/scheduling.md."""
-    rows = {key: value for key, value in figures.items() if key.startswith("streaming.")}
-    if not rows:
-        return []
-    return ["## Schedules of the streaming engine (golden models, docs/scheduling.md)", "",
-            "| key | measured |", "|---|---|",
-            *(f"| `{key}` | {to_text(value)} |" for key, value in rows.items()), ""]
+    """The schedules' figures; they are explained in docs/scheduling.md."""
+    rows = {key: value for key, value in figures.items()
+            if key.startswith("streaming.") and key.count(".") == 2}
+    links = {}
+    for key, value in figures.items():
+        parts = key.split(".")
+        if parts[0] == "streaming" and len(parts) == 4:
+            column = parts[3] if parts[1] == "ttft" else f"{parts[1]} {parts[3]}"
+            links.setdefault(parts[2], {})[column] = value
+    lines = []
+    if rows:
+        lines += ["## Schedules of the streaming engine (golden models, docs/scheduling.md)", "",
+                  "| key | measured |", "|---|---|",
+                  *(f"| `{key}` | {to_text(value)} |" for key, value in rows.items()), ""]
+    if links:
+        columns = sorted({column for row in links.values() for column in row})
+        lines += [
+            "Time to first token by link (Mbit/s): `streaming.ttft.<link>.<column>`, and energy "
+            "`streaming.energy.<link>.<column>`.", "",
+            "| link | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|",
+            *("| " + " | ".join([link, *(to_text(row[column]) if column in row else ""
+                                         for column in columns)]) + " |"
+              for link, row in sorted(links.items(), key=lambda item: (len(item[0]), item[0]))), ""]
+    return lines
 
 
 def _synthesis(figures):

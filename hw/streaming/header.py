@@ -57,7 +57,6 @@ class HeaderCheck(wiring.Component):
 
     **Numerics**: ``golden.streaming.wire.decode_frame``;
     ``golden.streaming.layout.payload_bounds``.
-    ``golden.streaming.layout.payload_bounds``.
 
     **Errors**: in ``o.payload``.
 

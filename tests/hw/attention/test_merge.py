@@ -6,24 +6,13 @@ from golden.state import State
 from hw.attention.merge import Merge
 from tests.hw.attention.rows import make_config, make_query
 from tests.hw.harness import run_stream_test
+from tests.states import extreme_states, full_state_beats, make_state
 
 EMPTY = State.empty(32)
 
 
 def beats(config, state):
-    groups = state.values.reshape(-1, config.result_lanes).tolist()
-    return [{"maximum": state.maximum, "weight_sum": state.weight_sum, "exponent": state.exponent,
-             "values": group, "last": int(place == len(groups) - 1)}
-            for place, group in enumerate(groups)]
-
-
-def make_state(rng, *, octaves=70, exponents=70):
-    """A state of the size of one over many tokens, near others or far away."""
-    return State(
-        maximum=int(rng.integers(-octaves, octaves + 1)),
-        weight_sum=int(rng.integers(1 << 32, 1 << 54)),
-        exponent=int(rng.integers(127, 127 + exponents + 1)),
-        values=rng.integers(-(1 << 61), 1 << 61, 32) >> rng.integers(0, 62, 32))
+    return full_state_beats(state, config.result_lanes)
 
 
 def run(pairs, *, seed=0, stall_probability=0.0, config=None):
@@ -58,10 +47,7 @@ def test_empty_sides():
 
 def test_extreme_maxima():
     rng = np.random.default_rng(14)
-    low, high = (
-        State(maximum=maximum, weight_sum=(1 << 63) - 1, exponent=exponent,
-              values=rng.integers(-(1 << 62), 1 << 62, 32))
-        for maximum, exponent in ((-(1 << 31) + 1, 0), ((1 << 31) - 1, 254)))
+    low, high = extreme_states(rng)
     run([(low, high), (high, low), (low, low)])
 
 

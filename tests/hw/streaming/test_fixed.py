@@ -2,16 +2,19 @@ import numpy as np
 import pytest
 
 from golden import mxint
-from golden.streaming.elements import BF16
-from golden.streaming.errors import FrameError
-from golden.streaming.layout import Format, row_bytes, side_bytes
-from golden.streaming.payload import assemble_pages, decode_payload
-from hw.config import WIRE_FORMATS, StreamingConfig
+from golden.streaming.layout import Format, side_bytes
+from hw.config import StreamingConfig
 from hw.streaming.fixed import FixedDecoder
 from hw.streaming.layouts import Reason
 from tests.hw.harness import run_stream_test
-
-FIXED = tuple(name for name in WIRE_FORMATS if not name.startswith("HUFFMAN"))
+from tests.hw.streaming.payloads import (
+    FIXED,
+    begin_of,
+    cut_beats,
+    golden_elements,
+    make_payload,
+    payload_beats,
+)
 
 
 def config_of(head_dim=32, bus_bytes=16, *, block=32, formats=FIXED):
@@ -19,50 +22,20 @@ def config_of(head_dim=32, bus_bytes=16, *, block=32, formats=FIXED):
                            chunk_tokens=64, chunks=16, formats=formats)
 
 
-def make_payload(config, name, tokens, rng, *, finite=True):
-    """Rows of random bytes: every code comes, and side information of any kind."""
-    fmt = Format[name]
-    rows = rng.integers(0, 256, (tokens, 2, row_bytes(fmt, config.head_dim)), np.uint8)
-    entry = 2 if fmt.has_scales else config.blocks if name == "MXINT8" else 0
-    side = rng.integers(0, 256, (tokens, 2, entry), np.uint8)
-    if finite and fmt.has_scales:
-        side = (side.view("<u2") % (BF16.largest + 1)).astype("<u2").view(np.uint8)
-    elif finite and name == "MXINT8":
-        side %= 255
-    elif finite:
-        # Exponents of ones mean infinity in three formats, and all ones NaN in the other.
-        rows &= np.uint8(0xFB if name == "FP8_E5M2" else 0xBF)
-    return assemble_pages(fmt, side, rows, config.exponent_block)
-
-
 def expected_rows(config, name, payload, tokens):
     """The reason, and beats of elements or of stored rows."""
-    shape = {"tokens": tokens, "head_dim": config.head_dim,
-             "exponent_block": config.exponent_block}
-    try:
-        p, e = decode_payload(Format[name], payload, **shape)
-    except FrameError as error:
-        return Reason(error.reason.value), None
+    reason, p, e = golden_elements(config, name, payload, tokens)
+    if reason != Reason.NONE:
+        return reason, None
     lanes = config.bus_bytes
     if name == "MXINT8":
         data = mxint.pack_row(p.astype(np.int8)).reshape(-1, lanes)
         exponents = e[..., ::config.exponent_block] + 133
         exponents = exponents.reshape(-1, config.blocks).repeat(config.row_beats, axis=0)
-        return Reason.NONE, [(int.from_bytes(beat.tobytes(), "little"), list(row))
-                             for beat, row in zip(data, exponents, strict=True)]
-    return Reason.NONE, [list(zip(*beat, strict=True)) for beat in zip(
+        return reason, [(int.from_bytes(beat.tobytes(), "little"), list(row))
+                        for beat, row in zip(data, exponents, strict=True)]
+    return reason, [list(zip(*beat, strict=True)) for beat in zip(
         p.reshape(-1, lanes).tolist(), e.reshape(-1, lanes).tolist(), strict=True)]
-
-
-def begin_of(config, name, payload, tokens):
-    return {"index": 0, "format": WIRE_FORMATS[name], "tokens": tokens,
-            "payload_beats": len(payload) // config.bus_bytes}
-
-
-def beats_of(config, payload):
-    size = config.bus_bytes
-    return [{"data": int.from_bytes(payload[at:at + size], "little"),
-             "last": at + size >= len(payload), "cut": 0} for at in range(0, len(payload), size)]
 
 
 def decode(config, frames, *, seed=1, stall=0.0, **counts):
@@ -98,7 +71,7 @@ def test_every_format(head_dim, bus_bytes, block, stall):
             reason, rows = expected_rows(config, name, payload, tokens)
             assert reason == Reason.NONE
             (stored if name == "MXINT8" else elements).extend(rows)
-            frames.append((name, beats_of(config, payload), tokens))
+            frames.append((name, payload_beats(config, payload), tokens))
     result = decode(config, frames, stall=stall)
     assert elements_of(result) == elements
     assert stored_of(result) == stored
@@ -110,7 +83,7 @@ def test_a_single_format(name):
     config = config_of(formats=(name,))
     payload = make_payload(config, name, 5, np.random.default_rng(3))
     _, rows = expected_rows(config, name, payload, 5)
-    result = decode(config, [(name, beats_of(config, payload), 5)], stall=0.2)
+    result = decode(config, [(name, payload_beats(config, payload), 5)], stall=0.2)
     assert (stored_of(result) if name == "MXINT8" else elements_of(result)) == rows
 
 
@@ -126,7 +99,7 @@ def test_nonfinite(name):
             payload[at] = 0xFF
             payload[at | 1] = 0x7F
         reasons.append(expected_rows(config, name, bytes(payload), 2)[0])
-        frames.append((name, beats_of(config, payload), 2))
+        frames.append((name, payload_beats(config, payload), 2))
     assert set(reasons) == {Reason.NONE, Reason.NONFINITE}
     result = decode(config, frames)
     assert [fault["reason"] for fault in result.outputs["o_fault"]] == reasons
@@ -139,11 +112,11 @@ def test_payloads_cut_at_every_beat(name, bus_bytes):
     config = config_of(32, bus_bytes, formats=(name,))
     payload = make_payload(config, name, 2, np.random.default_rng(5))
     _, whole = expected_rows(config, name, payload, 2)
-    beats = beats_of(config, payload)
+    beats = payload_beats(config, payload)
     side = side_bytes(Format[name], 32, 32) // bus_bytes
     frames, rows = [], []
     for place in range(len(beats)):
-        frames += [(name, [*beats[:place], {"data": 0, "last": 1, "cut": 1}], 2), (name, beats, 2)]
+        frames += [(name, cut_beats(beats, place), 2), (name, beats, 2)]
         complete = min(max(0, place - side) * 8 // Format[name].element_bits, len(whole))
         rows += whole[:complete] + [None] * (-complete % config.row_beats) + whole
     result = decode(config, frames, stall=0.2)
@@ -160,7 +133,7 @@ def test_payloads_cut_at_every_beat(name, bus_bytes):
 def test_latency_and_throughput(name, bus_bytes):
     config = config_of(64, bus_bytes)
     payload = make_payload(config, name, 32, np.random.default_rng(2))
-    beats = beats_of(config, payload)
+    beats = payload_beats(config, payload)
     result = decode(config, [(name, beats, 32)] * 3)
     port = "o_stored" if name == "MXINT8" else "o_element"
     taken, given = result.input_cycles["i_payload"], result.output_cycles[port]

@@ -66,7 +66,7 @@ def replay(model, config, operations):
         done = subprocess.run([str(program), str(script), str(MEMORY_LATENCY)],
                               capture_output=True, text=True, check=False)
     if done.returncode:
-        raise SimulationError(f"the replay failed: {done.stderr[-500:]}")
+        raise SimulationError(f"the replay failed: {(done.stdout + done.stderr)[-500:]}")
     cycles, seconds = done.stdout.split()
     return int(cycles), float(seconds)
 
@@ -75,7 +75,7 @@ def to_script(model, config, operations):
     """The operations in the replay's words."""
     command = port_shape(model.sidecar, "i_command_payload")
     beat = port_shape(model.sidecar, "i_data_payload")
-    sent = 0
+    sent, watched = 0, False
     for operation in operations:
         if isinstance(operation, Table):
             yield f"W {address_of('table_index')} {operation.base}"
@@ -97,9 +97,9 @@ def to_script(model, config, operations):
             sent += 1
         elif isinstance(operation, Stopwatch):
             yield f"R {sent}"
-            if not any(isinstance(later, Stopwatch)
-                       for later in operations[operations.index(operation) + 1:]):
+            if watched:
                 return
+            watched = True
             yield "T"
 
 

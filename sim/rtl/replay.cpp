@@ -44,11 +44,13 @@ static void drive(T& port, const Words& words) {
 }
 
 struct Bench {
-    VerilatedContext context;
-    Vtop top{&context};
+    VerilatedContext& context;
+    Vtop top;
     std::deque<Words> commands, beats;
     uint64_t cycles = 0;
     int statuses = 0;
+
+    explicit Bench(VerilatedContext& its_context) : context(its_context), top(&its_context) {}
 
     void step() {
         top.i_command_valid = !commands.empty();
@@ -91,7 +93,9 @@ int main(int argc, char** argv) {
         return 2;
     }
     std::ifstream script(argv[1]);
-    Bench bench;
+    VerilatedContext context;
+    context.commandArgs(argc, argv);
+    Bench bench(context);
     bench.top.rst = 1;
     bench.top.o_result_ready = 1;
     bench.top.s_axil_bready = 1;

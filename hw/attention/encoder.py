@@ -16,6 +16,8 @@ from hw.stream import Queue
 
 __all__ = ["Encoder"]
 
+READ_CYCLES = 2     # from the address of a word of weights to the multipliers
+
 
 class Encoder(wiring.Component):
     """Encodes vectors with a query's weights or a key's, some code bits per cycle.
@@ -72,8 +74,8 @@ class Encoder(wiring.Component):
 
     @property
     def latency(self):
-        """Cycles from ``i`` to ``o``: the words, the memory, the lanes and the queue."""
-        return self.words + self._lanes[0].latency + 1
+        """Cycles from ``i`` to ``o``: the words, the memory's and the lanes' stages, the queue."""
+        return self.words + READ_CYCLES - 1 + self._lanes[0].latency + 1
 
     def elaborate(self, platform):
         m = Module()
@@ -89,10 +91,13 @@ class Encoder(wiring.Component):
         with m.If(accept):
             m.d.sync += vector.eq(self.i.payload.vector)
         shifts = self._build_shifts(m, accept)
+        # Between the memory and the multipliers lies a register: neither leaves time for the other.
+        row_word = delay(m, weights.read.data, READ_CYCLES - 1, name="row_word")
+        vector = delay(m, vector, READ_CYCLES - 1, name="vector")
         for index, lane in enumerate(self._lanes):
             m.submodules[f"lane_{index}"] = lane
             m.d.comb += [
-                lane.weights.eq(weights.read.data[index]),
+                lane.weights.eq(row_word[index]),
                 lane.vector.eq(vector),
                 lane.shifts.eq(shifts),
             ]
@@ -154,7 +159,7 @@ class Encoder(wiring.Component):
             distance = (largest.o - late_exponents[block])[:EXPONENT_BITS]
             with m.If(late_key):
                 m.d.comb += drop[block].eq(clip_unsigned(distance, SHIFT_BITS))
-        wait = self._lanes[0].dot_latency - largest.latency
+        wait = READ_CYCLES - 1 + self._lanes[0].dot_latency - largest.latency
         m.d.comb += shifts.eq(delay(m, drop, wait, name="drop"))
         return shifts
 
@@ -167,5 +172,5 @@ class Encoder(wiring.Component):
         m.d.sync += gathered.eq(code)
         m.d.comb += [
             port.payload.eq(code),
-            port.valid.eq(delay(m, last, 1 + self._lanes[0].latency, name="last")),
+            port.valid.eq(delay(m, last, READ_CYCLES + self._lanes[0].latency, name="last")),
         ]

@@ -77,14 +77,14 @@ class FloatPack(wiring.Component):
         below = aligned[:self.significand_bits - KEPT_BITS + 1].any()
         # One less than the exponent field, to which the leading one adds itself.
         field = self.exponent + (EXPONENT_BIAS + self.significand_bits - 3) + top
+        is_low = field < 0
         kept = Signal(KEPT_BITS)
-        normal_field = Signal.like(field)
+        kept_field = Signal(len(field))
+        down = Signal(SHIFT_BITS)
 
         # Below the smallest normal number, the field stays 0 and the significand moves down.
         lost = Signal(1 << SHIFT_BITS)
         moved = Signal(KEPT_BITS)
-        is_low = normal_field < 0
-        down = Mux(is_low, clip_unsigned((-normal_field).as_unsigned(), SHIFT_BITS), 0)
         rounding = Signal(KEPT_BITS)
         rounding_field = Signal(len(field))
         m.d.comb += Cat(lost, moved).eq((kept << len(lost)) >> down)
@@ -96,9 +96,10 @@ class FloatPack(wiring.Component):
         with m.If(self.enable):
             m.d.sync += [
                 kept.eq(Cat(below, aligned[self.significand_bits - KEPT_BITS + 1:])),
-                normal_field.eq(field),
+                kept_field.eq(Mux(is_low, 0, field)),
+                down.eq(Mux(is_low, clip_unsigned((-field).as_unsigned(), SHIFT_BITS), 0)),
                 rounding.eq(moved | lost.any()),
-                rounding_field.eq(Mux(is_low | (kept == 0), 0, normal_field)),
+                rounding_field.eq(Mux(kept == 0, 0, kept_field)),
                 self.o.eq(Cat(Mux(packed > LARGEST, LARGEST, packed)[:31], sign)),
             ]
         return m

@@ -16,9 +16,9 @@ __all__ = ["ReceivePath"]
 class ReceivePath(wiring.Component):
     """Receives frames and decodes them.
 
-    Rows and verdicts are in one order: all rows of a frame are taken before its verdict, and all
-    rows of later frames after it. A chunk with reason ``NONE`` had all of its rows; of another any
-    number may have come.
+    All rows of a frame are taken before its verdict, and all rows of later frames after it. With
+    reason ``NONE`` all of its rows have come, with another any number of them, but none where the
+    header was refused. The verdict of such a packet may come among rows of the next frame.
 
     **Latency**: that of `FrameReceiver` and `Decoder`, one after the other.
 

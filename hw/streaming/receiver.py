@@ -36,7 +36,7 @@ class FrameReceiver(wiring.Component):
     packets may be looked up before that verdict, so the chunk table marks what it has answered.
 
     The fault of a frame is taken in the same cycle as its verdict is. So what the decoder holds
-    back until its fault is taken comes after the verdict of the frame before.
+    back until a fault is taken comes after the verdict of that frame.
 
     **Latency**: with a lookup that is answered n cycles after it came out (0: at once), from the
     header's last beat to ``o_begin`` 5 + n cycles, to the first payload beat 6 + n; from the

@@ -16,7 +16,8 @@ from tests.hw.streaming.payloads import stored_beats
 class Judge:
     """Compares each packet's rows and verdict with what golden makes of it.
 
-    Rows that come before a verdict must be the packet's; if it is accepted, all of them.
+    Rows that come before the verdict of a packet whose header passes must be the packet's; if it
+    is accepted, all of them. Other verdicts may come anywhere between rows.
     """
 
     def __init__(self, config, awaited):
@@ -33,23 +34,19 @@ class Judge:
     def take_verdict(self, verdict):
         packet = self.packets[len(self.reasons)]
         outcome = self.awaited.decode(packet)
-        header = header_of(packet)
-        if isinstance(outcome, Rejected):
-            reason, row_beats = outcome.reason, self.config.row_beats
-            assert len(self._beats) % row_beats == 0
-            chunk = self.awaited.chunks.get(header.chunk_id) if header else None
-            most = 2 * chunk[1].tokens * row_beats if chunk else 0
-            assert len(self._beats) <= most
-        else:
-            reason = Reason.NONE
-            assert self._beats == stored_beats(self.config, outcome.rows, outcome.exponents)
+        reason = outcome.reason if isinstance(outcome, Rejected) else Reason.NONE
         found = Reason(verdict["reason"])
         assert found == reason, f"packet {len(self.reasons)}: {reason!r}, not {found!r}"
-        if reason == Reason.NONE:
-            assert verdict["known"] == 1
-            assert verdict["index"] == self.awaited.chunks[header.chunk_id][0]
+        header = header_of(packet)
+        if header is not None and not Reason.MAGIC <= reason <= Reason.LENGTH:
+            index, chunk = self.awaited.chunks[header.chunk_id]
+            assert (verdict["known"], verdict["index"]) == (1, index)
+            if reason == Reason.NONE:
+                assert self._beats == stored_beats(self.config, outcome.rows, outcome.exponents)
+            assert len(self._beats) % self.config.row_beats == 0
+            assert len(self._beats) <= 2 * chunk.tokens * self.config.row_beats
+            self._beats.clear()
         self.reasons.append(reason)
-        self._beats.clear()
         self._judged.set()
 
     async def judged(self, count):

@@ -102,6 +102,9 @@ class _Rows:
         for stored, part in zip(self._summaries, whole, strict=True):
             stored[first:last] = part
 
+    def read(self, length):
+        return tuple(stored[:length] for stored in self._rows)
+
     def gather(self, chosen):
         return pipeline.gather(chosen, self._rows, self._summaries)
 
@@ -116,6 +119,13 @@ class _Context:
         self.keys = _Rows(config, capacity)
         self.values = _Rows(config, capacity)
         self.codes = np.zeros((capacity, config.code_bits), np.uint8)
+
+    def keep(self, other, length):
+        """Take over the first tokens of another."""
+        for mine, its in ((self.keys, other.keys), (self.values, other.values)):
+            mine.write(0, *its.read(length))
+        self.codes[:length] = other.codes[:length]
+        self.length = length
 
 
 class AttentionModel:
@@ -152,13 +162,23 @@ class AttentionModel:
         self._weights[weight_set, int(is_key)] = check_integers(
             "matrix", matrix, -128, 127, shape)
 
-    def open(self, context, capacity, weight_set=0):
-        """Enter a context, empty, in place of what its index held."""
+    def open(self, context, capacity, weight_set=0, length=0):
+        """Enter a context in place of what its index held, whose first ``length`` tokens stay.
+
+        Only whole pages may stay, or all tokens: the sums of a page begin with its first token.
+        """
         config = self.config
         context = check_int("context", context, 0, config.contexts - 1)
         capacity = check_int("capacity", capacity, 1, config.max_tokens)
         weight_set = check_int("weight_set", weight_set, 0, config.encoder_sets - 1)
-        self._contexts[context] = _Context(config, capacity, weight_set)
+        entry = _Context(config, capacity, weight_set)
+        length = check_int("length", length, 0, min(capacity, self.length(context)))
+        if length % PAGE_TOKENS and length != self.length(context):
+            raise ValueError(f"length must be of whole pages or {self.length(context)}, "
+                             f"not {length!r}")
+        if length:
+            entry.keep(self._contexts[context], length)
+        self._contexts[context] = entry
 
     def close(self, context):
         """Forget a context: commands on it fail until it is opened again."""

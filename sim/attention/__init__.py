@@ -7,6 +7,7 @@ from sim.attention.operations import (
     Memory,
     Query,
     QueryResult,
+    Raw,
     Reset,
     Status,
     Stopwatch,
@@ -17,6 +18,6 @@ from sim.attention.operations import (
 from sim.attention.session import Session
 
 __all__ = [
-    "Append", "Context", "Counters", "Memory", "Query", "QueryResult", "Reset", "Session", "Status",
-    "Stopwatch", "Table", "Wait", "Weights",
+    "Append", "Context", "Counters", "Memory", "Query", "QueryResult", "Raw", "Reset", "Session",
+    "Status", "Stopwatch", "Table", "Wait", "Weights",
 ]

@@ -9,8 +9,8 @@ from cocotb.triggers import Event
 from hw.attention.register_map import COUNTERS, ENTRY_FIELDS, address_of
 from sim.attention.encoding import encode
 from sim.attention.operations import Query, QueryResult, Status
-from sim.stream import StreamSink, StreamSource
-from sim.testbench import CLOCK_NS
+from sim.stream import StreamMonitor, StreamSink, StreamSource
+from sim.testbench import CLOCK_NS, reset
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -27,7 +27,7 @@ class AttentionDriver:
     Parameters
     ----------
     dut : handle
-        A ``MemoryBench`` around the unit.
+        The unit, or what surrounds it and has its ports.
     config : AttentionConfig
     idle_probability, stall_probability : float
         Share of idle cycles on the input streams, and of stalled ones on the result stream.
@@ -39,17 +39,34 @@ class AttentionDriver:
         self.axil = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axil"), dut.clk, dut.rst)
         for channels in (self.axil.write_if, self.axil.read_if):
             channels.log.setLevel("WARNING")
-        self.command = StreamSource(dut, "i_command", idle_probability=idle_probability,
-                                    on_item=self._on_start)
-        self.data = StreamSource(dut, "i_data", idle_probability=idle_probability)
-        self.sink = StreamSink(dut, "o_result", stall_probability=stall_probability,
-                               on_item=self._on_beat)
+        self.idle_probability = idle_probability
+        self.stall_probability = stall_probability
         self.results = {}
+        self._tag = 0
+        self._changed = Event()
+        self._attach()
+
+    def _attach(self):
+        """Take hold of the streams, with nothing in progress."""
+        idle, stall = self.idle_probability, self.stall_probability
+        self.command = StreamSource(self.dut, "i_command", idle_probability=idle,
+                                    on_item=self._on_start)
+        self.data = StreamSource(self.dut, "i_data", idle_probability=idle)
+        self.sink = StreamSink(self.dut, "o_result", stall_probability=stall,
+                               on_item=self._on_beat)
+        self._streams = [self.command, self.data, self.sink]
+        if stall:  # without stalls there is nothing to hold
+            self._streams.append(StreamMonitor(self.dut, "o_result"))
         self._pending = {}
         self._starts = {}
         self._beats = {}
-        self._tag = 0
-        self._changed = Event()
+
+    async def reset(self):
+        """Reset the unit: what has not ended gives no result."""
+        for stream in self._streams:
+            stream.stop()
+        await reset(self.dut)
+        self._attach()
 
     # Registers.
 
@@ -78,9 +95,15 @@ class AttentionDriver:
         for page in pages:
             await self.write("table_page", int(page))
 
-    async def read_counters(self):
-        values = {name: await self.read(name) for name, _ in COUNTERS}
-        await self.write("counter_clear", 1)
+    async def read_counters(self, *, clear=True):
+        """See `sim.attention.Counters`."""
+        values = {}
+        for name, _ in COUNTERS:
+            values[name] = await self.read(name)
+            if name == "cycles_idle":
+                values["now"] = self._cycle()
+        if clear:
+            await self.write("counter_clear", 1)
         return values
 
     # Commands.
@@ -94,11 +117,6 @@ class AttentionDriver:
         self.command.send([{"tag": tag, **fields}])
         self.data.send(beats)
         return tag
-
-    def stop(self):
-        """Leave all ports alone from now on: what has not ended gives no result."""
-        for port in (self.command, self.data, self.sink):
-            port.stop()
 
     async def idle(self):
         """Wait until every command sent has its STATUS."""

@@ -3,13 +3,15 @@
 import numpy as np
 
 from golden.mxint import pack_row
-from sim.attention.operations import Append, Query, Weights
+from sim.attention.operations import Append, Query, Raw, Weights
 
 __all__ = ["encode"]
 
 
 def encode(config, operation):
     """Fields of ``command`` (all but the tag), and the values of ``data_beat`` that go with it."""
+    if isinstance(operation, Raw):
+        return operation.fields, operation.beats
     encoders = {Weights: _weights, Append: _append, Query: _query}
     fields, records = encoders[type(operation)](config, operation)
     return fields, to_beats(records, config.memory_bytes)

@@ -7,7 +7,7 @@ import numpy as np
 from golden.selection import Selection
 
 __all__ = [
-    "Append", "Context", "Counters", "Memory", "Query", "QueryResult", "Reset", "Status",
+    "Append", "Context", "Counters", "Memory", "Query", "QueryResult", "Raw", "Reset", "Status",
     "Stopwatch", "Table", "Wait", "Weights",
 ]
 
@@ -71,6 +71,17 @@ class Query:
     codes: np.ndarray | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Raw:
+    """A command and its data as they are, to be refused: its result is a `Status`.
+
+    ``fields``: of ``command``, the tag apart. ``beats``: values of ``data_beat``.
+    """
+
+    fields: dict
+    beats: list
+
+
 @dataclass(frozen=True)
 class Wait:
     """Wait until every command before has ended."""
@@ -78,12 +89,14 @@ class Wait:
 
 @dataclass(frozen=True, kw_only=True)
 class Reset:
-    """Reset the unit and the memory's bus (its contents stay), ``after`` cycles from now.
+    """Reset the unit and the memory's bus (its contents stay).
 
-    Commands before it need not have ended: those that have not give no result.
+    That is ``after`` cycles after ``beats`` more beats of results have come. Commands before it
+    need not have ended: those that have not give no result.
     """
 
     after: int = 0
+    beats: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,9 +106,15 @@ class Memory:
     controls: dict
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Counters:
-    """Wait for all commands, read the counters, and clear them."""
+    """Wait for all commands, read the counters, and clear them unless told otherwise.
+
+    Among them is ``now``: the cycle of the simulation in which ``cycles_idle`` was read, always
+    equally late.
+    """
+
+    clear: bool = True
 
 
 @dataclass(frozen=True)

@@ -30,9 +30,9 @@ class Session:
         session.add(Wait(), Query(...))
         results = session.run()
 
-    ``run`` returns a list with one entry per operation: `Status` for Weights and Append,
-    `QueryResult` for Query, the fault code for Context, a dict for Counters, None for the others
-    (and for commands cut off by a Reset).
+    ``run`` returns a list with one entry per operation: `Status` for Weights, Append and
+    Raw, `QueryResult` for Query, the fault code for Context, a dict for Counters, None for the
+    others (and for commands cut off by a Reset).
 
     Parameters
     ----------
@@ -66,6 +66,10 @@ class Session:
         """
         seed = default_seed() if seed is None else seed
         model = build_model(self.config, memory_size=self.memory_size, waves=waves)
+        return self.run_on(model, bench=BENCH, seed=seed, timeout_cycles=timeout_cycles)
+
+    def run_on(self, model, *, bench, seed, timeout_cycles=20_000_000):
+        """Carry all out on another model of the unit, by a cocotb bench that takes the same job."""
         BUILD.mkdir(parents=True, exist_ok=True)
         job = {
             "config": self.config, "operations": self.operations,
@@ -76,6 +80,6 @@ class Session:
             path = f"{folder}/job.pickle"
             with open(path, "wb") as file:
                 pickle.dump(job, file)
-            run(model, bench=BENCH, seed=seed, arguments={"job": path}, quiet=True)
+            run(model, bench=bench, seed=seed, arguments={"job": path}, quiet=True)
             with open(f"{folder}/job.results", "rb") as file:
                 return pickle.load(file)

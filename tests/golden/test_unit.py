@@ -214,11 +214,26 @@ def test_a_closed_context_is_unknown():
     assert model.query(1, *query, DENSE).error == Error.CONTEXT and model.length(1) == 0
 
 
+@pytest.mark.parametrize("kept", [0, 16, 32, 40])
+def test_a_context_entered_again_keeps_its_first_tokens(kept):
+    config = configured()
+    model, keys, values, query = filled(config, 40)
+    before = model.query(1, *query, Selection(select=Select.DISTANCE, coarse=30, summaries=True))
+    model.open(1, capacity=64, length=kept)
+    assert model.length(1) == kept
+    if kept < 40:
+        assert model.append(1, *(part[kept:] for part in (*keys, *values))).length == 40
+    after = model.query(1, *query, Selection(select=Select.DISTANCE, coarse=30, summaries=True))
+    assert after.states == before.states
+
+
 @pytest.mark.parametrize("call, error, text", [
     (lambda model: AttentionModel(3), TypeError,
      "AttentionModel config must be an AttentionConfig, not 3"),
     (lambda model: model.open(4, 16), ValueError, "context must be in 0..3, not 4"),
     (lambda model: model.open(0, 513), ValueError, "capacity must be in 1..512, not 513"),
+    (lambda model: model.open(1, 16, length=2), ValueError, "length must be in 0..1, not 2"),
+    (lambda model: model.open(0, 16, length=1), ValueError, "length must be in 0..0, not 1"),
     (lambda model: model.load_weights(0, 1, None), TypeError, "is_key must be a bool, not 1"),
     (lambda model: model.query(1, np.zeros((1, 32)), [0], DENSE), TypeError,
      "mantissas must be an integer array, not of dtype float64"),

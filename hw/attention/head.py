@@ -24,7 +24,7 @@ class HeadSlice(wiring.Component):
 
     **Latency**: from a row's last K beat 7 cycles to its logit (more for longer blocks, and for
     more than two: see `Scorer`), and `probability_latency`, 7 more, until what it weighs is in the
-    register in front of the V multipliers. From the last END 7 cycles to ``o_state``, or as far
+    register in front of the V multipliers. From the last END 8 cycles to ``o_state``, or as far
     behind its items as they come.
 
     **Throughput**: one beat per cycle on ``i_key`` and on ``i_value`` at once, but for the cycles

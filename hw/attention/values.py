@@ -24,12 +24,12 @@ class Values(wiring.Component):
     The sums move aside in one cycle at END, so the next query is summed while the state is sent.
 
     **Latency**: from an item (its row being there) 2 cycles (`WEIGHT_LATENCY`) until its
-    probability is in a register, and 5 until its product is in the sums. 7 (`END_LATENCY`) from END
+    probability is in a register, and 6 until its product is in the sums. 8 (`END_LATENCY`) from END
     to the first beat on ``o``.
 
     **Throughput**: one beat per cycle; none while the sums are shifted down by something else than
     1, 4 or 16 octaves, which takes up to 8 cycles. END waits until the state before it has been
-    sent: states are head_dim / result_lanes + 4 cycles apart or more.
+    sent: states are head_dim / result_lanes + 5 cycles apart or more.
 
     **Numerics**: ``golden.pipeline.accumulate``, docs/numerics.md section 5.
 
@@ -51,7 +51,7 @@ class Values(wiring.Component):
     """
 
     WEIGHT_LATENCY = 2
-    END_LATENCY = 7
+    END_LATENCY = 8
 
     def __init__(self, config: AttentionConfig):
         if not isinstance(config, AttentionConfig):

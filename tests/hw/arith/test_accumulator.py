@@ -35,5 +35,7 @@ def test_equals_golden(operand_bits, planes):
 
 
 def test_bad_arguments():
+    with pytest.raises(ValueError, match="Accumulator operand_bits must be 5 or 8, not 6"):
+        Accumulator(lanes=1, weight_bits=33, operand_bits=6, sum_bits=52, planes=1)
     with pytest.raises(ValueError, match="Accumulator sum_bits must be at least 41, not 40"):
         Accumulator(lanes=1, weight_bits=33, operand_bits=5, sum_bits=40, planes=1)

@@ -109,7 +109,7 @@ def test_ascending_logits():
 @pytest.mark.parametrize("config", SHAPES, ids=shape_name)
 def test_latency_and_throughput(config):
     rng = np.random.default_rng(9)
-    count = config.head_dim // config.result_lanes + 4
+    count = config.head_dim // config.result_lanes + 5
     queries = [make_query(rng, config, count) for _ in range(3)]
     for query in queries:
         # Nothing rises, so nothing is rescaled.
@@ -122,12 +122,12 @@ def test_latency_and_throughput(config):
     assert keys == list(range(keys[0], keys[0] + len(keys)))
 
     # The V rows were there, and waited for their weights: the last K beat, the latency to the last
-    # row's weight, its beats, and five cycles for END to follow.
+    # row's weight, its beats, and six cycles for END to follow.
     latency = {32: 14, 64: 15, 128: 15}[config.exponent_block] + (config.blocks > 2)
     assert HeadSlice(config).probability_latency == latency
     last_beat = keys[len(row_beats(config, queries[0].keys)) - 2]
     beats = 2 // config.planes_per_beat
-    assert result.output_cycles["o_state"][0] == last_beat + latency + beats + 3
+    assert result.output_cycles["o_state"][0] == last_beat + latency + beats + 4
     second_half = values[len(values) // 2:]
     assert second_half == list(range(second_half[0], second_half[0] + len(second_half)))
 

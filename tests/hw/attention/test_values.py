@@ -84,7 +84,7 @@ def test_latency_and_throughput(config):
     rng = np.random.default_rng(6)
     count = config.head_dim // config.result_lanes
     # Just enough rows that no END has to wait for the state before it.
-    queries = [flat(make_query(rng, config, count + 3)) for _ in range(3)]
+    queries = [flat(make_query(rng, config, count + 4)) for _ in range(3)]
     result = run(config, queries)
     taken = result.input_cycles["i_row"]
     assert taken == list(range(len(taken)))
@@ -94,7 +94,7 @@ def test_latency_and_throughput(config):
     assert result.output_cycles["o"] == [
         start + place for start in starts for place in range(count)]
     assert Values.WEIGHT_LATENCY == 2
-    assert Values.END_LATENCY == 7
+    assert Values.END_LATENCY == 8
 
 
 def test_end_waits_for_the_state_before_it():
@@ -103,7 +103,7 @@ def test_end_waits_for_the_state_before_it():
     result = run(config, queries)
     gaps = np.diff(result.output_cycles["o"][::8])
     # Eight beats, and the way of the next END through clearing and capture.
-    assert set(gaps) == {12}
+    assert set(gaps) == {13}
 
 
 def test_bad_config():

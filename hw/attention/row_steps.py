@@ -1,6 +1,6 @@
 """Joins V rows with what they weigh, and cuts their work into single-cycle steps."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -89,13 +89,14 @@ class RowSteps(wiring.Component):
         final = Signal()
         load = Signal()
 
-        # The longest step that fits; the last assignment wins.
-        m.d.comb += rest.eq(0)
-        for index, shift in enumerate(SHIFT_STEPS):
-            with m.If(remaining >= shift):
+        # The longest step that fits; the last assignment wins. The steps are powers of two.
+        m.d.comb += rest.eq(remaining)
+        for index, shift in enumerate(SHIFT_STEPS[1:], start=1):
+            with m.If(remaining[shift.bit_length() - 1:].any()):
                 m.d.comb += [step.shift.eq(index), rest.eq(remaining - shift)]
         m.d.comb += [
-            final.eq(rest == 0),
+            # Not by way of `rest`: every `ready` up to the scorer waits for it.
+            final.eq(Cat(remaining == shift for shift in SHIFT_STEPS).any()),
             step.multiply.eq(final & (step.kind != Kind.END)),
             load.eq(~self.o.valid | (self.o.ready & final)),
         ]

@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.arith.extremum import Extremum, extremum_latency
-from hw.arith.rounding import delay
+from hw.arith.rounding import clip_unsigned, delay
 from hw.config import EXPONENT_BIAS, EXPONENT_BITS, EXPONENT_NAN, StreamingConfig
 from hw.streaming.checks import check_config
 
@@ -13,8 +13,6 @@ __all__ = ["BlockScale", "E_BITS", "MAGNITUDE_BITS", "beat_blocks", "block_beats
 
 MAGNITUDE_BITS = 15  # of |p|: a product of -128 and 255 at most
 E_BITS = 9           # signed: -133..121
-SMALLEST_E = -133
-OCTAVE_BITS = 9      # octave - SMALLEST_E + 1, with 0 for zero: 0..269
 
 
 def block_beats(config: StreamingConfig) -> int:
@@ -36,7 +34,10 @@ def magnitudes(config: StreamingConfig) -> data.ArrayLayout:
 class BlockScale(wiring.Component):
     """Finds the shared exponent E of each block: that of its largest element.
 
-    **Latency**: `latency` cycles from a block's last beat: leading ones, octaves, the tree of
+    Each element is first given the exponent that it would have alone, clipped; the largest of them
+    is the block's.
+
+    **Latency**: `latency` cycles from a block's last beat: leading ones, exponents, the tree of
     comparisons, the block's beats.
 
     **Throughput**: a beat per cycle; the pipeline never stops.
@@ -82,7 +83,7 @@ class BlockScale(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        octaves = [self._octave(m, element, lane) for lane, element in enumerate(self.elements)]
+        own = [self._exponent(m, element, lane) for lane, element in enumerate(self.elements)]
         valid = delay(m, self.enable, self.latency - 1, name="valid")
         place = Signal(range(block_beats(self.config)))
         ends = valid & (place == block_beats(self.config) - 1)
@@ -90,32 +91,28 @@ class BlockScale(wiring.Component):
 
         for block in range(beat_blocks(self.config)):
             m.submodules[f"tree_{block}"] = tree = Extremum(
-                bits=OCTAVE_BITS, count=self.tree_lanes, largest=True)
+                bits=EXPONENT_BITS, count=self.tree_lanes, largest=True)
             m.d.comb += tree.i.as_value().eq(
-                Cat(octaves[block * self.tree_lanes:][:self.tree_lanes]))
-            so_far = Signal(OCTAVE_BITS, name=f"so_far_{block}")
-            top = Mux(tree.o > so_far, tree.o, so_far)
+                Cat(own[block * self.tree_lanes:][:self.tree_lanes]))
+            so_far = Signal(EXPONENT_BITS, name=f"so_far_{block}")
+            largest = Mux(tree.o > so_far, tree.o, so_far)
             with m.If(valid):
-                m.d.sync += so_far.eq(Mux(ends, 0, top))
-            m.d.sync += self.o.payload[block].eq(self._exponent(m, top, block))
+                m.d.sync += so_far.eq(Mux(ends, 0, largest))
+            m.d.sync += self.o.payload[block].eq(largest)
         return m
 
-    def _octave(self, m, element, lane):
-        """Octave of an element, in the range of an unsigned number; 0 of zero."""
+    def _exponent(self, m, element, lane):
+        """Exponent of a block with this element alone."""
         leading = Signal(range(MAGNITUDE_BITS), name=f"leading_{lane}")
         is_zero = Signal(name=f"is_zero_{lane}")
         e = Signal(signed(E_BITS), name=f"e_{lane}")
-        octave = Signal(OCTAVE_BITS, name=f"octave_{lane}")
+        exponent = Signal(EXPONENT_BITS, name=f"exponent_{lane}")
         m.d.sync += [is_zero.eq(element.magnitude == 0), e.eq(element.e), leading.eq(0)]
         for bit in range(1, MAGNITUDE_BITS):  # the last assignment wins
             with m.If(element.magnitude[bit]):
                 m.d.sync += leading.eq(bit)
-        m.d.sync += octave.eq(Mux(is_zero, 0, leading + e - (SMALLEST_E - 1)))
-        return octave
-
-    def _exponent(self, m, top, block):
-        offset = EXPONENT_BIAS + SMALLEST_E - 1
-        shifted = Signal(signed(OCTAVE_BITS + 1), name=f"shifted_{block}")
-        m.d.comb += shifted.eq(top + offset)
-        largest = EXPONENT_NAN - 1
-        return Mux(shifted < 0, 0, Mux(shifted > largest, largest, shifted.as_unsigned()))
+        octave = leading + e + EXPONENT_BIAS
+        clipped = clip_unsigned(octave.as_unsigned()[:E_BITS], EXPONENT_BITS)
+        m.d.sync += exponent.eq(Mux(is_zero | (octave < 0), 0, Mux(
+            clipped == EXPONENT_NAN, EXPONENT_NAN - 1, clipped)))
+        return exponent

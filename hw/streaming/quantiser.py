@@ -1,6 +1,6 @@
 """Elements to MXINT8 mantissas and shared exponents."""
 
-from amaranth.hdl import Module, Mux, Signal, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -143,26 +143,32 @@ class Quantiser(wiring.Component):
         so that all shifts are to the right and the bit behind the point stays.
         """
         spaced_bits = MAGNITUDE_BITS + ELEMENT_FRACTION_BITS + 1
+        # More is beyond the largest mantissa, however far the fine shift goes.
+        coarse_bits = ELEMENT_BITS + (1 << FINE_BITS)
         shift, coarse, fine = (Signal(bits, name=f"{name}_{lane}") for name, bits in (
-            ("shift", SHIFT_BITS), ("coarse", spaced_bits), ("fine", spaced_bits)))
+            ("shift", SHIFT_BITS), ("coarse", coarse_bits), ("fine", ELEMENT_BITS)))
+        beyond, overflows = Signal(name=f"beyond_{lane}"), Signal(name=f"overflows_{lane}")
         sticky_1, sticky_2 = Signal(name=f"sticky_1_{lane}"), Signal(name=f"sticky_2_{lane}")
         magnitude = delay(m, element.magnitude, 1, name=f"magnitude_{lane}", enable=advance)
         sign = delay(m, element.sign, 3, name=f"sign_{lane}", enable=advance)
-        shift_2 = delay(m, shift[:FINE_BITS], 1, name=f"shift_2_{lane}", enable=advance)
+        rest = delay(m, shift[:FINE_BITS], 1, name=f"rest_{lane}", enable=advance)
 
         wanted = exponent - EXPONENT_BIAS - element.e  # below zero only where p is zero
-        spaced = magnitude << (ELEMENT_FRACTION_BITS + 1)
-        places = shift[FINE_BITS:] << FINE_BITS
+        spaced = Cat(Const(0, ELEMENT_FRACTION_BITS + 1), magnitude)
+        bytes_off = shift[FINE_BITS:] << FINE_BITS
+        moved = (spaced >> bytes_off)[:spaced_bits]
+        shifted = (coarse >> rest)[:coarse_bits]
         with m.If(advance):
             m.d.sync += [
                 shift.eq(Mux(wanted >= 1 << SHIFT_BITS, (1 << SHIFT_BITS) - 1, wanted)),
-                coarse.eq(spaced >> places),
-                sticky_1.eq((spaced & ~(~0 << places)).any()),
-                fine.eq(coarse >> shift_2),
-                sticky_2.eq(sticky_1 | (coarse & ~(~0 << shift_2)).any()),
+                coarse.eq(moved),
+                beyond.eq(moved[coarse_bits:].any()),
+                sticky_1.eq((spaced & ~(-1 << bytes_off)).any()),
+                fine.eq(shifted),
+                overflows.eq(beyond | shifted[ELEMENT_BITS:].any()),
+                sticky_2.eq(sticky_1 | (coarse & ~(-1 << rest)).any()),
             ]
         # Bit 0 is the half, what fell off is sticky, bit 1 tells odd from even.
-        up = fine[0] & (sticky_2 | fine[1])
-        overflows = fine[ELEMENT_BITS:].any() | fine[1:ELEMENT_BITS].all()
-        rounded = Mux(overflows, LARGEST, fine[1:ELEMENT_BITS] + up)
+        kept, up = fine[1:], fine[0] & (sticky_2 | fine[1])
+        rounded = Mux(overflows | kept.all(), LARGEST, kept + up)
         return Mux(sign, -rounded, rounded)

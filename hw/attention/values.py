@@ -8,12 +8,13 @@ from hw.arith.accumulator import Accumulator
 from hw.arith.rounding import delay
 from hw.attention.layouts import Kind, row_beat, state_beat
 from hw.attention.operands import is_upper, operand_bits, operands
-from hw.attention.row_scale import RowScale
+from hw.attention.row_scale import RowScale, scaled_beat
 from hw.attention.row_steps import RowSteps
 from hw.attention.softmax import probability, softmax_item, softmax_total
 from hw.attention.state_drain import StateDrain
 from hw.config import MX_BLOCK, PROBABILITY_BITS, AttentionConfig
 from hw.shared import Once
+from hw.stream import BypassQueue
 
 __all__ = ["Values"]
 
@@ -74,7 +75,10 @@ class Values(wiring.Component):
         m.submodules.steps = steps = RowSteps(self.config)
         m.submodules.drain = drain = StateDrain(self.config)
         wiring.connect(m, wiring.flipped(self.i_row), scale.i)
-        wiring.connect(m, scale.o, steps.i_row)
+        # So that the steps' `ready`, which is made late in the cycle, ends here.
+        m.submodules.rows = rows = BypassQueue(scaled_beat(self.config), depth=2)
+        wiring.connect(m, scale.o, rows.i)
+        wiring.connect(m, rows.o, steps.i_row)
         wiring.connect(m, wiring.flipped(self.i_item), steps.i_item)
         wiring.connect(m, wiring.flipped(self.i_total), drain.i_total)
         wiring.connect(m, drain.o, wiring.flipped(self.o))

@@ -6,12 +6,12 @@ from amaranth.lib.wiring import In, Out
 
 from hw.arith.rounding import delay
 from hw.config import StreamingConfig
-from hw.stream import Queue
+from hw.stream import Queue, SkidBuffer
 from hw.streaming.checks import check_config
 from hw.streaming.crc import Crc32, crc_register
 from hw.streaming.header import HeaderCheck, frame_head
 from hw.streaming.layouts import link_beat, payload_beat
-from hw.streaming.place import PacketPlace, Part
+from hw.streaming.place import PacketPlace, Part, packet_beat
 from hw.streaming.wire import CRC_ONES, UNIT_BYTES
 
 __all__ = ["Framer", "packet_end"]
@@ -40,8 +40,9 @@ class Framer(wiring.Component):
     running over them; the trailer's 60 zeros change one constant into another. That they are zero
     is checked apart.
 
-    **Latency**: 1 cycle from a link beat to ``o_payload``; 3 cycles from the header's last beat to
-    ``o_head``; 2 cycles from the packet's last beat to ``o_end``.
+    **Latency**: 2 cycles from a link beat to ``o_payload``; 4 cycles from the header's last beat to
+    ``o_head``; 3 cycles from the packet's last beat to ``o_end``. One of them is a register slice
+    at the edge, so that the link's signals have the way across the chip to themselves.
 
     **Throughput**: a link beat per cycle while ``o_payload`` is taken as fast. After a packet that
     ends with its header, or within it, 1 cycle passes before the next one.
@@ -61,7 +62,7 @@ class Framer(wiring.Component):
     i : ``In(stream.Signature(link_beat(config)))``
         The link.
     hold : ``In(1)``
-        No packet may begin in this cycle.
+        No packet may begin in this cycle, behind the register slice.
     begins : ``Out(1)``
         A packet begins in this cycle.
     o_head : ``Out(stream.Signature(frame_head(config)))``
@@ -89,17 +90,28 @@ class Framer(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        beat, take = self.i.payload, Signal()
+        m.submodules.edge = edge = SkidBuffer(packet_beat(self.config))
         m.submodules.place = place = PacketPlace(self.config)
         m.submodules.crc = crc = Crc32(beat_bytes=self.config.bus_bytes)
         m.submodules.check = check = HeaderCheck(self.config)
         m.submodules.payload = payload = Queue(payload_beat(self.config), depth=PAYLOAD_DEPTH)
 
+        keep, into = self.i.payload.keep, edge.i.payload
+        m.d.comb += [
+            into.data.eq(self.i.payload.data),
+            into.last.eq(self.i.payload.last),
+            into.is_full.eq(keep.all()),
+            into.is_empty.eq(~keep.any()),
+            into.has_hole.eq((keep[1:] & ~keep[:-1]).any()),
+            edge.i.valid.eq(self.i.valid),
+            self.i.ready.eq(edge.i.ready),
+        ]
+        beat, take = edge.o.payload, Signal()
         is_start = (place.part == Part.HEADER) & place.is_first
         m.d.comb += [
             # A header must not be overwritten while it is being checked.
-            self.i.ready.eq(payload.i.ready & ~(is_start & (self.hold | check.settles))),
-            take.eq(self.i.valid & self.i.ready),
+            edge.o.ready.eq(payload.i.ready & ~(is_start & (self.hold | check.settles))),
+            take.eq(edge.o.valid & edge.o.ready),
             self.begins.eq(take & is_start),
             place.beat.eq(beat),
             place.take.eq(take),
@@ -113,7 +125,7 @@ class Framer(wiring.Component):
         return m
 
     def _read_header(self, m, take, place, check, crc):
-        beat = self.i.payload
+        beat = place.beat
         is_header = take & (place.part == Part.HEADER)
         header = Signal.like(check.header)
         with m.If(is_header):
@@ -121,25 +133,25 @@ class Framer(wiring.Component):
         m.d.comb += [
             check.header.eq(header),
             check.start.eq(is_header & (place.ends_unit | beat.last)),
-            check.is_whole.eq(place.ends_unit & place.is_full & ~place.is_damaged),
+            check.is_whole.eq(place.ends_unit & beat.is_full & ~place.is_damaged),
             check.is_sealed.eq(crc.crc == SEALED),
         ]
         wiring.connect(m, check.o, wiring.flipped(self.o_head))
 
     def _pass_payload(self, m, take, place, payload):
         """Queue what the header calls payload. A packet without any gets a beat in its place."""
-        beat, is_payload = self.i.payload, place.part == Part.PAYLOAD
+        beat, is_payload = place.beat, place.part == Part.PAYLOAD
         m.d.comb += [
             payload.i.payload.data.eq(beat.data),
             payload.i.payload.last.eq(beat.last | place.ends_payload),
-            payload.i.payload.cut.eq(beat.last & ~(place.ends_payload & place.is_full)),
+            payload.i.payload.cut.eq(beat.last & ~(place.ends_payload & beat.is_full)),
             payload.i.valid.eq(take & (is_payload | ((place.part == Part.HEADER) & beat.last))),
         ]
         wiring.connect(m, payload.o, wiring.flipped(self.o_payload))
 
     def _end(self, m, take, place, crc):
         """Sum up a packet, and wait for the CRC of its last beat."""
-        beat = self.i.payload
+        beat = place.beat
         is_trailer, is_excess = place.part == Part.TRAILER, place.part == Part.EXCESS
         is_zero, is_overlong = Signal(), Signal()
         end, ends = Signal(packet_end()), Signal()
@@ -148,9 +160,9 @@ class Framer(wiring.Component):
         with m.If(take):
             m.d.sync += [
                 end.truncated.eq(place.is_damaged | ~(
-                    is_excess | (is_trailer & place.ends_unit & place.is_full))),
-                end.overlong.eq(is_overlong | (is_excess & beat.keep.any())),
-                is_overlong.eq(~beat.last & (is_overlong | (is_excess & beat.keep.any()))),
+                    is_excess | (is_trailer & place.ends_unit & beat.is_full))),
+                end.overlong.eq(is_overlong | (is_excess & ~beat.is_empty)),
+                is_overlong.eq(~beat.last & (is_overlong | (is_excess & ~beat.is_empty))),
             ]
             with m.If(is_trailer):
                 m.d.sync += is_zero.eq((is_zero | (place.index == 0)) & (rest == 0))

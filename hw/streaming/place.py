@@ -1,15 +1,20 @@
 """Where in its packet a link beat lies."""
 
 from amaranth.hdl import Module, Signal
-from amaranth.lib import enum, wiring
+from amaranth.lib import data, enum, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.config import StreamingConfig
 from hw.streaming.checks import check_config
-from hw.streaming.layouts import link_beat
 from hw.streaming.wire import HEADER_FIELDS, UNIT_BYTES
 
-__all__ = ["PacketPlace", "Part"]
+__all__ = ["PacketPlace", "Part", "packet_beat"]
+
+
+def packet_beat(config: StreamingConfig) -> data.StructLayout:
+    """A link beat with what its TKEEP comes to: all bytes there, none, or some in disorder."""
+    return data.StructLayout({
+        "data": 8 * config.bus_bytes, "last": 1, "is_full": 1, "is_empty": 1, "has_hole": 1})
 
 
 class Part(enum.Enum, shape=2):
@@ -24,7 +29,7 @@ class Part(enum.Enum, shape=2):
 class PacketPlace(wiring.Component):
     """Follows packets by the length in their headers, right or not.
 
-    The outputs tell of the next beat; those that look at the beat itself are combinational.
+    The outputs tell of ``beat``; ``is_damaged`` looks at it within the cycle.
 
     **Latency**: 1 cycle from a beat to the place of the next.
 
@@ -41,7 +46,7 @@ class PacketPlace(wiring.Component):
 
     Members
     -------
-    beat : ``In(link_beat(config))``
+    beat : ``In(packet_beat(config))``
     take : ``In(1)``
         The beat is taken in this cycle.
     part : ``Out(Part)``
@@ -51,8 +56,6 @@ class PacketPlace(wiring.Component):
         The beat is the first of the header, or of the payload.
     ends_unit, ends_payload : ``Out(1)``
         The beat is the last of 64 bytes, or of the payload.
-    is_full : ``Out(1)``
-        All of its bytes are there.
     is_damaged : ``Out(1)``
         This beat, or an earlier one of the packet, has a hole, or is partial and not the last.
     """
@@ -60,14 +63,13 @@ class PacketPlace(wiring.Component):
     def __init__(self, config: StreamingConfig):
         self._config = check_config("PacketPlace", config)
         super().__init__({
-            "beat": In(link_beat(config)),
+            "beat": In(packet_beat(config)),
             "take": In(1),
             "part": Out(Part),
             "index": Out(range(UNIT_BYTES // config.bus_bytes)),
             "is_first": Out(1, init=1),
             "ends_unit": Out(1),
             "ends_payload": Out(1),
-            "is_full": Out(1),
             "is_damaged": Out(1),
         })
 
@@ -80,10 +82,8 @@ class PacketPlace(wiring.Component):
         beat = self.beat
         left = Signal(32)  # payload beats, this one included
         was_damaged = Signal()
-        has_hole = (beat.keep[1:] & ~beat.keep[:-1]).any()
         m.d.comb += [
-            self.is_full.eq(beat.keep.all()),
-            self.is_damaged.eq(was_damaged | has_hole | (~self.is_full & ~beat.last)),
+            self.is_damaged.eq(was_damaged | beat.has_hole | (~beat.is_full & ~beat.last)),
             self.ends_unit.eq(self.index == UNIT_BYTES // self.config.bus_bytes - 1),
             self.ends_payload.eq((self.part == Part.PAYLOAD) & (left == 1)),
         ]

@@ -39,8 +39,8 @@ class FrameReceiver(wiring.Component):
     back until a fault is taken comes after the verdict of that frame.
 
     **Latency**: with a lookup that is answered n cycles after it came out (0: at once), from the
-    header's last beat to ``o_begin`` 5 + n cycles, to the first payload beat 6 + n; from the
-    packet's last beat to the verdict 3 cycles, or 0 from the fault if that comes later.
+    header's last beat to ``o_begin`` 6 + n cycles, to the first payload beat 7 + n; from the
+    packet's last beat to the verdict 4 cycles, or 0 from the fault if that comes later.
 
     **Throughput**: a link beat per cycle, frames back to back, while lookups are answered within
     9 cycles and no more than 8 packets await their verdict.

@@ -212,10 +212,10 @@ def test_latency_and_throughput(bus_bytes, answer_cycles):
     payload = result.output_cycles["o_payload"]
     for index in range(6):
         header_end, end = links[beats * index + unit - 1], links[beats * (index + 1) - 1]
-        assert begins[index] - header_end == 5 + answer_cycles
+        assert begins[index] - header_end == 6 + answer_cycles
         first = payload[(beats - 2 * unit) * index]
-        assert first - header_end == 6 + answer_cycles
-        assert verdicts[index] - end == max(3, 6 + answer_cycles - unit)
+        assert first - header_end == 7 + answer_cycles
+        assert verdicts[index] - end == max(4, 7 + answer_cycles - unit)
 
 
 def test_smallest_frames_back_to_back():

@@ -6,13 +6,13 @@ from amaranth.lib.wiring import In, Out
 
 from hw.arith.extremum import Extremum, extremum_latency
 from hw.arith.rounding import clip_unsigned, delay
-from hw.config import EXPONENT_BIAS, EXPONENT_BITS, EXPONENT_NAN, StreamingConfig
+from hw.config import EXPONENT_BITS, EXPONENT_NAN, StreamingConfig
 from hw.streaming.checks import check_config
 
 __all__ = ["BlockScale", "E_BITS", "MAGNITUDE_BITS", "beat_blocks", "block_beats", "magnitudes"]
 
 MAGNITUDE_BITS = 15  # of |p|: a product of -128 and 255 at most
-E_BITS = 9           # signed: -133..121
+E_BITS = 9           # signed: of e + 127, -6..248
 
 
 def block_beats(config: StreamingConfig) -> int:
@@ -26,9 +26,9 @@ def beat_blocks(config: StreamingConfig) -> int:
 
 
 def magnitudes(config: StreamingConfig) -> data.ArrayLayout:
-    """A beat of elements as sign, magnitude and exponent."""
+    """A beat of elements as sign, magnitude and biased exponent, e + 127."""
     return data.ArrayLayout(data.StructLayout({
-        "sign": 1, "magnitude": MAGNITUDE_BITS, "e": signed(E_BITS)}), config.bus_bytes)
+        "sign": 1, "magnitude": MAGNITUDE_BITS, "biased": signed(E_BITS)}), config.bus_bytes)
 
 
 class BlockScale(wiring.Component):
@@ -105,14 +105,18 @@ class BlockScale(wiring.Component):
         """Exponent of a block with this element alone."""
         leading = Signal(range(MAGNITUDE_BITS), name=f"leading_{lane}")
         is_zero = Signal(name=f"is_zero_{lane}")
-        e = Signal(signed(E_BITS), name=f"e_{lane}")
+        biased = Signal(signed(E_BITS), name=f"biased_{lane}")
         exponent = Signal(EXPONENT_BITS, name=f"exponent_{lane}")
-        m.d.sync += [is_zero.eq(element.magnitude == 0), e.eq(element.e), leading.eq(0)]
+        m.d.sync += [
+            is_zero.eq(element.magnitude == 0),
+            biased.eq(element.biased),
+            leading.eq(0),
+        ]
         for bit in range(1, MAGNITUDE_BITS):  # the last assignment wins
             with m.If(element.magnitude[bit]):
                 m.d.sync += leading.eq(bit)
-        octave = leading + e + EXPONENT_BIAS
-        clipped = clip_unsigned(octave.as_unsigned()[:E_BITS], EXPONENT_BITS)
-        m.d.sync += exponent.eq(Mux(is_zero | (octave < 0), 0, Mux(
+        own = leading + biased
+        clipped = clip_unsigned(own.as_unsigned()[:E_BITS], EXPONENT_BITS)
+        m.d.sync += exponent.eq(Mux(is_zero | (own < 0), 0, Mux(
             clipped == EXPONENT_NAN, EXPONENT_NAN - 1, clipped)))
         return exponent

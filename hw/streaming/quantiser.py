@@ -14,6 +14,7 @@ from hw.config import (
 )
 from hw.stream import Queue
 from hw.streaming.block_scale import (
+    E_BITS,
     MAGNITUDE_BITS,
     BlockScale,
     beat_blocks,
@@ -26,7 +27,7 @@ from hw.streaming.layouts import element_beat
 __all__ = ["Quantiser", "mantissa_beat"]
 
 LARGEST = (1 << (ELEMENT_BITS - 1)) - 1
-SHIFT_BITS = 5  # a shift by 31 leaves nothing, as any longer one does
+SHIFT_BITS = 5  # longer shifts leave nothing, not even half a unit
 FINE_BITS = 3
 
 
@@ -97,7 +98,7 @@ class Quantiser(wiring.Component):
             m.d.comb += [
                 into.sign.eq(element.p < 0),
                 into.magnitude.eq(Mux(into.sign, -element.p, element.p)),
-                into.e.eq(element.e),
+                into.biased.eq(element.e + EXPONENT_BIAS),
             ]
         m.d.comb += [
             held.i.payload.last.eq(self.i.payload.last),
@@ -146,23 +147,23 @@ class Quantiser(wiring.Component):
         # More is beyond the largest mantissa, however far the fine shift goes.
         coarse_bits = ELEMENT_BITS + (1 << FINE_BITS)
         shift, coarse, fine = (Signal(bits, name=f"{name}_{lane}") for name, bits in (
-            ("shift", SHIFT_BITS), ("coarse", coarse_bits), ("fine", ELEMENT_BITS)))
+            ("shift", E_BITS + 1), ("coarse", coarse_bits), ("fine", ELEMENT_BITS)))
         beyond, overflows = Signal(name=f"beyond_{lane}"), Signal(name=f"overflows_{lane}")
         sticky_1, sticky_2 = Signal(name=f"sticky_1_{lane}"), Signal(name=f"sticky_2_{lane}")
         magnitude = delay(m, element.magnitude, 1, name=f"magnitude_{lane}", enable=advance)
         sign = delay(m, element.sign, 3, name=f"sign_{lane}", enable=advance)
         rest = delay(m, shift[:FINE_BITS], 1, name=f"rest_{lane}", enable=advance)
 
-        wanted = exponent - EXPONENT_BIAS - element.e  # below zero only where p is zero
         spaced = Cat(Const(0, ELEMENT_FRACTION_BITS + 1), magnitude)
-        bytes_off = shift[FINE_BITS:] << FINE_BITS
+        is_near = ~shift[SHIFT_BITS:].any()  # it is below zero only where p is zero
+        bytes_off = shift[FINE_BITS:SHIFT_BITS] << FINE_BITS
         moved = (spaced >> bytes_off)[:spaced_bits]
         shifted = (coarse >> rest)[:coarse_bits]
         with m.If(advance):
             m.d.sync += [
-                shift.eq(Mux(wanted >= 1 << SHIFT_BITS, (1 << SHIFT_BITS) - 1, wanted)),
-                coarse.eq(moved),
-                beyond.eq(moved[coarse_bits:].any()),
+                shift.eq(exponent - element.biased),
+                coarse.eq(Mux(is_near, moved, 0)),
+                beyond.eq(is_near & moved[coarse_bits:].any()),
                 sticky_1.eq((spaced & ~(-1 << bytes_off)).any()),
                 fine.eq(shifted),
                 overflows.eq(beyond | shifted[ELEMENT_BITS:].any()),

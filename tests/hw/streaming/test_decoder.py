@@ -7,6 +7,7 @@ from hw.streaming.decoder import Decoder
 from hw.streaming.fixed import FixedDecoder
 from hw.streaming.layouts import Reason
 from hw.streaming.planes import Planes
+from hw.streaming.receive import ReceivePath
 from tests.hw.harness import run_stream_test
 from tests.hw.streaming.payloads import (
     FIXED,
@@ -114,3 +115,10 @@ def test_latency_and_throughput(name, head_dim, bus_bytes, block):
     assert [given[at + rows] - given[at] for at in range(2 * rows)] == [period] * 2 * rows
     faults = result.output_cycles["o_fault"]
     assert [fault - given[rows * (index + 1) - 1] for index, fault in enumerate(faults)] == [1] * 3
+
+
+@pytest.mark.parametrize("unit", [Decoder, ReceivePath])
+def test_formats_it_is_for(unit):
+    with pytest.raises(ValueError, match=f"{unit.__name__} config.formats must be fixed-rate "
+                                         f"formats, not .*HUFFMAN4"):
+        unit(config_of(formats=("BF16", "HUFFMAN4")))

@@ -289,11 +289,6 @@ class AttentionConfig:
         return (self.max_pages - 1).bit_length()
 
     @property
-    def line_tokens(self) -> int:
-        """Tokens of a code line: the codes compared in one cycle."""
-        return self.lanes
-
-    @property
     def max_lines(self) -> int:
         return self.max_tokens // self.lanes
 

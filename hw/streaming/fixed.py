@@ -6,7 +6,6 @@ from amaranth.lib.wiring import In, Out
 
 from hw.config import StreamingConfig
 from hw.stream import Queue
-from hw.streaming.checks import check_config
 from hw.streaming.layouts import (
     chunk_begin,
     decode_fault,
@@ -16,7 +15,7 @@ from hw.streaming.layouts import (
 )
 from hw.streaming.shaper import RowShaper
 from hw.streaming.unpack import Unpack
-from hw.streaming.walker import PageWalker, row_data
+from hw.streaming.walker import PageWalker, check_fixed, row_data
 
 __all__ = ["FixedDecoder"]
 
@@ -62,7 +61,7 @@ class FixedDecoder(wiring.Component):
     LATENCY = 2 + Unpack.LATENCY
 
     def __init__(self, config: StreamingConfig):
-        self._config = check_config("FixedDecoder", config)
+        self._config = check_fixed("FixedDecoder", config)
         super().__init__({
             "i_begin": In(stream.Signature(chunk_begin(config))),
             "i_payload": In(stream.Signature(payload_beat(config))),

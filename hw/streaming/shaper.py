@@ -5,8 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.config import EXPONENT_BITS, StreamingConfig
-from hw.streaming.checks import check_config
-from hw.streaming.walker import FORMAT_BITS, fixed_formats, is_one_of, row_data
+from hw.streaming.walker import FORMAT_BITS, check_fixed, fixed_formats, is_one_of, row_data
 from hw.streaming.wire import SCALE_BYTES, element_bits
 
 __all__ = ["RowShaper", "row_piece"]
@@ -52,7 +51,7 @@ class RowShaper(wiring.Component):
     """
 
     def __init__(self, config: StreamingConfig):
-        self._config = check_config("RowShaper", config)
+        self._config = check_fixed("RowShaper", config)
         super().__init__({
             "i": In(stream.Signature(row_data(config))),
             "o": Out(stream.Signature(row_piece(config))),

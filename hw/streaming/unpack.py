@@ -5,10 +5,9 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.config import EXPONENT_NAN, StreamingConfig
-from hw.streaming.checks import check_config
 from hw.streaming.layouts import Reason, decode_fault, element_beat, stored_beat
 from hw.streaming.shaper import row_piece
-from hw.streaming.walker import fixed_formats, is_one_of
+from hw.streaming.walker import check_fixed, fixed_formats, is_one_of
 from hw.streaming.wire import FLOATS, has_scales
 
 __all__ = ["Unpack", "unpack_float"]
@@ -66,7 +65,7 @@ class Unpack(wiring.Component):
     LATENCY = 2
 
     def __init__(self, config: StreamingConfig):
-        self._config = check_config("Unpack", config)
+        self._config = check_fixed("Unpack", config)
         super().__init__({
             "i": In(stream.Signature(row_piece(config))),
             "o_element": Out(stream.Signature(element_beat(config))),

@@ -10,7 +10,7 @@ from hw.streaming.layouts import chunk_begin, payload_beat
 from hw.streaming.side_buffer import SideBuffer, side_entry
 from hw.streaming.wire import element_bits, is_coded, side_bytes
 
-__all__ = ["FORMAT_BITS", "PageWalker", "fixed_formats", "is_one_of", "row_data"]
+__all__ = ["FORMAT_BITS", "PageWalker", "check_fixed", "fixed_formats", "is_one_of", "row_data"]
 
 FORMAT_BITS = 3  # of the codes of fixed-rate formats
 
@@ -18,6 +18,15 @@ FORMAT_BITS = 3  # of the codes of fixed-rate formats
 def fixed_formats(config: StreamingConfig) -> tuple[str, ...]:
     """Fixed-rate formats built in."""
     return tuple(name for name in config.formats if not is_coded(name))
+
+
+def check_fixed(owner: str, config: object) -> StreamingConfig:
+    """Return ``config`` if it is a `StreamingConfig` with a fixed-rate format, otherwise raise."""
+    config = check_config(owner, config)
+    if not fixed_formats(config):
+        raise ValueError(
+            f"{owner} config.formats must have a fixed-rate format, not {config.formats!r}")
+    return config
 
 
 def is_one_of(code, names):
@@ -67,10 +76,7 @@ class PageWalker(wiring.Component):
     """
 
     def __init__(self, config: StreamingConfig):
-        self._config = check_config("PageWalker", config)
-        if not fixed_formats(config):
-            raise ValueError("PageWalker config.formats must have a fixed-rate format, "
-                             f"not {config.formats!r}")
+        self._config = check_fixed("PageWalker", config)
         super().__init__({
             "i_begin": In(stream.Signature(chunk_begin(config))),
             "i_payload": In(stream.Signature(payload_beat(config))),

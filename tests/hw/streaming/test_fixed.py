@@ -149,8 +149,3 @@ def test_latency_and_throughput(name, bus_bytes):
         assert taken[:len(beats)] == list(range(taken[0], taken[0] + len(beats)))
     faults = result.output_cycles["o_fault"]
     assert [fault - given[rows * (index + 1) - 1] for index, fault in enumerate(faults)] == [1] * 3
-
-
-def test_formats_it_is_for():
-    with pytest.raises(ValueError, match="must have a fixed-rate format"):
-        FixedDecoder(config_of(formats=("HUFFMAN4",))).elaborate(None)

@@ -226,8 +226,3 @@ def test_smallest_frames_back_to_back():
     result = receive(config, frames, awaited, seed=1, answer_cycles=4)
     links = result.input_cycles["i_link"]
     assert links == list(range(links[0], links[0] + len(links)))
-
-
-def test_a_config_is_asked_for():
-    with pytest.raises(TypeError, match="FrameReceiver config must be a StreamingConfig, not 3"):
-        FrameReceiver(3)

@@ -129,15 +129,15 @@ def test_payloads_cut_at_every_beat(name, bus_bytes):
 
 
 @pytest.mark.parametrize("name", FIXED)
-@pytest.mark.parametrize("bus_bytes", [8, 64])
+@pytest.mark.parametrize("bus_bytes", [8, 32])
 def test_latency_and_throughput(name, bus_bytes):
-    config = config_of(64, bus_bytes)
+    config = config_of(32, bus_bytes)
     payload = make_payload(config, name, 32, np.random.default_rng(2))
     beats = payload_beats(config, payload)
     result = decode(config, [(name, beats, 32)] * 3)
     port = "o_stored" if name == "MXINT8" else "o_element"
     taken, given = result.input_cycles["i_payload"], result.output_cycles[port]
-    side = side_bytes(Format[name], 64, 32) // bus_bytes
+    side = side_bytes(Format[name], 32, 32) // bus_bytes
     of_piece = 2 if name in ("FP16", "BF16") else 1
     assert given[0] - taken[side + of_piece - 1] == FixedDecoder.LATENCY
     rows = 64 * config.row_beats

@@ -5,6 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.config import EXPONENT_BITS, StreamingConfig
+from hw.stream import SkidBuffer
 from hw.streaming.walker import FORMAT_BITS, check_fixed, fixed_formats, is_one_of, row_data
 from hw.streaming.wire import SCALE_BYTES, element_bits
 
@@ -33,7 +34,7 @@ class RowShaper(wiring.Component):
     **Latency**: 1 cycle from the beat that completes a piece.
 
     **Throughput**: a beat per cycle of elements of 8 and 16 bits, a piece per cycle of 4 and 8.
-    ``i.ready`` depends on ``o.ready`` within the cycle.
+    A register slice follows, so that ``i.ready`` does not depend on ``o.ready`` within the cycle.
 
     **Numerics**: none, bits pass unchanged.
 
@@ -63,57 +64,52 @@ class RowShaper(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        beat, piece = self.i.payload, self.o.payload
+        m.submodules.slice = edge = SkidBuffer(row_piece(self.config))
+        beat, piece = self.i.payload, edge.i.payload
         is_double, is_half = self._has(beat.format, 16), self._has(beat.format, 4)
         second = Signal()  # half of a beat, or beat of a piece
         place, is_value = Signal(range(self.config.row_beats)), Signal()
-        advance, fills, gives, takes, ends_row = (Signal() for _ in range(5))
+        fills, consumes, gives, takes = (Signal() for _ in range(4))
         m.d.comb += [
-            ends_row.eq(place == self.config.row_beats - 1),
-            advance.eq(~self.o.valid | self.o.ready),
             fills.eq(beat.is_end & (place != 0)),
-            gives.eq(self.i.valid & (beat.is_end | second | ~is_double)),
-            self.i.ready.eq(Mux(beat.is_end, advance & ~fills,
-                                Mux(is_double, advance | ~second, advance & (second | ~is_half)))),
+            consumes.eq(Mux(beat.is_end, ~fills, is_double | second | ~is_half)),
+            # The first beat of two waits here, not in the slice.
+            edge.i.valid.eq(self.i.valid & (beat.is_end | second | ~is_double)),
+            self.i.ready.eq(consumes & edge.i.ready),
+            gives.eq(edge.i.valid & edge.i.ready),
             takes.eq(self.i.valid & self.i.ready),
+            piece.format.eq(beat.format),
+            piece.scale.eq(beat.side.scales[is_value]),
+            piece.exponents.eq(beat.side.exponents),
+            piece.last.eq(place == self.config.row_beats - 1),
+            piece.is_end.eq(beat.is_end & ~fills),
         ]
-        with m.If(advance):
-            m.d.sync += [
-                self.o.valid.eq(gives),
-                piece.format.eq(beat.format),
-                piece.scale.eq(beat.side.scales[is_value]),
-                piece.exponents.eq(beat.side.exponents),
-                piece.last.eq(ends_row),
-                piece.is_end.eq(beat.is_end & ~fills),
-            ]
-            with m.If(gives & (fills | ~beat.is_end)):
-                m.d.sync += [place.eq(place + 1), is_value.eq(is_value ^ ends_row)]
-            with m.If(gives & beat.is_end & ~fills):
-                m.d.sync += is_value.eq(0)
+        self._shape(m, piece.raw, takes, second, is_double=is_double, is_half=is_half)
+        with m.If(gives & ~piece.is_end):
+            m.d.sync += [place.eq(place + 1), is_value.eq(is_value ^ piece.last)]
         with m.If(takes & beat.is_end):
-            m.d.sync += second.eq(0)
-        with m.Elif(Mux(is_double, takes, gives & advance & is_half)):
+            m.d.sync += [second.eq(0), is_value.eq(0)]
+        with m.Elif(Mux(is_double, takes, gives & is_half)):
             m.d.sync += second.eq(~second)
-        self._shape(m, advance, takes, second, is_double=is_double, is_half=is_half)
+        wiring.connect(m, edge.o, wiring.flipped(self.o))
         return m
 
     def _has(self, code, bits):
         return is_one_of(code, [name for name in fixed_formats(self.config)
                                 if element_bits(name) == bits])
 
-    def _shape(self, m, advance, takes, second, *, is_double, is_half):
+    def _shape(self, m, raw, takes, second, *, is_double, is_half):
         """Elements into lanes; the last assignment wins."""
-        beat, raw = self.i.payload.data, self.o.payload.raw
+        beat = self.i.payload.data
         held = Signal(len(beat))
         half = beat.word_select(second, len(beat) // 2)
         with m.If(takes):
             m.d.sync += held.eq(beat)
-        with m.If(advance):
+        for lane, element in enumerate(raw):
+            m.d.comb += element.eq(beat.word_select(lane, 8))
+        with m.If(is_half):
             for lane, element in enumerate(raw):
-                m.d.sync += element.eq(beat.word_select(lane, 8))
-            with m.If(is_half):
-                for lane, element in enumerate(raw):
-                    m.d.sync += element.eq(half.word_select(lane, 4))
-            with m.If(is_double):
-                for lane, element in enumerate(raw):
-                    m.d.sync += element.eq(Cat(held, beat).word_select(lane, 16))
+                m.d.comb += element.eq(half.word_select(lane, 4))
+        with m.If(is_double):
+            for lane, element in enumerate(raw):
+                m.d.comb += element.eq(Cat(held, beat).word_select(lane, 16))

@@ -86,8 +86,9 @@ class Quantiser(wiring.Component):
         m = Module()
         config = self.config
         m.submodules.scale = scale = BlockScale(config)
-        # A block waits for its own beats, for its exponent, and for the two queues.
-        depth = block_beats(config) + scale.latency + 1
+        # A block waits for its own beats, for its exponent, and for the two queues. Two places
+        # more, since `ready` is a cycle behind: from a register, for it reaches far.
+        depth = block_beats(config) + scale.latency + 3
         m.submodules.held = held = Queue(
             data.StructLayout({"elements": magnitudes(config), "last": 1}), depth=depth)
         m.submodules.exponents = exponents = Queue(
@@ -102,11 +103,11 @@ class Quantiser(wiring.Component):
             ]
         m.d.comb += [
             held.i.payload.last.eq(self.i.payload.last),
-            held.i.valid.eq(self.i.valid),
-            self.i.ready.eq(held.i.ready),
+            held.i.valid.eq(self.i.valid & self.i.ready),
             scale.elements.eq(held.i.payload.elements),
             scale.enable.eq(self.i.valid & self.i.ready),
         ]
+        m.d.sync += self.i.ready.eq(held.level < depth - 1)
         wiring.connect(m, scale.o, exponents.i)
 
         place = Signal(range(block_beats(config)))

@@ -8,7 +8,7 @@ import numpy as np
 
 from golden.streaming.errors import Reason
 from golden.streaming.layout import Format, page_bytes
-from golden.streaming.mutations import KINDS, mutate
+from golden.streaming.mutations import KINDS, mutate, truncations
 from golden.streaming.wire import HEADER_BYTES, TRAILER_BYTES
 from sim.testbench import arguments, cycles, start
 from tests.hw.streaming.frames import Awaited, make_chunk, make_frame
@@ -50,6 +50,22 @@ async def damaged_frames(dut):
     assert len(link.judge.reasons) == len(packets)
     assert reasons[Reason.NONE] > 0
     assert len(reasons) > 8 or count < 20 * len(KINDS)
+
+
+@cocotb.test(timeout_time=1, timeout_unit="sec")
+async def cut_at_every_byte(dut):
+    """One frame of each format, cut short at every byte, and then whole."""
+    config = CONFIGS[arguments()["config"]]
+    frames, awaited = make_frames(config, config.formats, tokens=[1])
+    await start(dut)
+    link = Link(dut, config, awaited)
+    for frame in frames:
+        packets = [*(mutation.frame for mutation in truncations(frame) if mutation.frame), frame]
+        link.judge.reasons.clear()
+        link.judge.packets.clear()
+        link.send(packets)
+        await link.judge.judged(len(packets))
+        assert link.judge.reasons == [Reason.TRUNCATED] * (len(packets) - 1) + [Reason.NONE]
 
 
 @cocotb.test(timeout_time=100, timeout_unit="ms")

@@ -31,6 +31,11 @@ def test_many_damaged_frames(name, mutations, stall):
 
 
 @pytest.mark.regress
+def test_frames_cut_at_every_byte():
+    run("tiny", tests="cut_at_every_byte")
+
+
+@pytest.mark.regress
 @pytest.mark.parametrize("name", [name for name in CONFIGS if name != "tiny"])
 def test_full_rate_of_every_width(name):
     run(name, tests="full_rate")

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.config import EXPONENT_BITS, StreamingConfig
 from hw.stream import SkidBuffer
-from hw.streaming.walker import FORMAT_BITS, check_fixed, fixed_formats, is_one_of, row_data
+from hw.streaming.walker import FORMAT_BITS, check_fixed, fixed_formats, row_data
 from hw.streaming.wire import SCALE_BYTES, element_bits
 
 __all__ = ["RowShaper", "row_piece"]
@@ -66,7 +66,7 @@ class RowShaper(wiring.Component):
         m = Module()
         m.submodules.slice = edge = SkidBuffer(row_piece(self.config))
         beat, piece = self.i.payload, edge.i.payload
-        is_double, is_half = self._has(beat.format, 16), self._has(beat.format, 4)
+        is_double, is_half = beat.is_double, beat.is_half
         second = Signal()  # half of a beat, or beat of a piece
         place, is_value = Signal(range(self.config.row_beats)), Signal()
         fills, consumes, gives, takes = (Signal() for _ in range(4))
@@ -84,7 +84,7 @@ class RowShaper(wiring.Component):
             piece.last.eq(place == self.config.row_beats - 1),
             piece.is_end.eq(beat.is_end & ~fills),
         ]
-        self._shape(m, piece.raw, takes, second, is_double=is_double, is_half=is_half)
+        self._shape(m, piece.raw, takes, second)
         with m.If(gives & ~piece.is_end):
             m.d.sync += [place.eq(place + 1), is_value.eq(is_value ^ piece.last)]
         with m.If(takes & beat.is_end):
@@ -94,22 +94,18 @@ class RowShaper(wiring.Component):
         wiring.connect(m, edge.o, wiring.flipped(self.o))
         return m
 
-    def _has(self, code, bits):
-        return is_one_of(code, [name for name in fixed_formats(self.config)
-                                if element_bits(name) == bits])
-
-    def _shape(self, m, raw, takes, second, *, is_double, is_half):
+    def _shape(self, m, raw, takes, second):
         """Elements into lanes; the last assignment wins."""
-        beat = self.i.payload.data
+        row, beat = self.i.payload, self.i.payload.data
         held = Signal(len(beat))
         half = beat.word_select(second, len(beat) // 2)
         with m.If(takes):
             m.d.sync += held.eq(beat)
         for lane, element in enumerate(raw):
             m.d.comb += element.eq(beat.word_select(lane, 8))
-        with m.If(is_half):
+        with m.If(row.is_half):
             for lane, element in enumerate(raw):
                 m.d.comb += element.eq(half.word_select(lane, 4))
-        with m.If(is_double):
+        with m.If(row.is_double):
             for lane, element in enumerate(raw):
                 m.d.comb += element.eq(Cat(held, beat).word_select(lane, 16))

@@ -40,6 +40,8 @@ def row_data(config: StreamingConfig) -> data.StructLayout:
     return data.StructLayout({
         "data": 8 * config.bus_bytes,
         "format": FORMAT_BITS,
+        "is_double": 1,   # elements of 16 bits
+        "is_half": 1,     # of 4 bits
         "side": side_entry(config),
         "is_end": 1,
     })
@@ -97,12 +99,17 @@ class PageWalker(wiring.Component):
         m = Module()
         beat = self.i_payload
         code = Signal(FORMAT_BITS)
-        place = Signal(range(4 * self.config.row_beats))  # in a token's rows, see `_advance`
+        place = Signal(range(4 * self.config.row_beats))  # in a token's rows
         token = Signal(range(PAGE_TOKENS))
         tokens_left = Signal(self.config.token_bits)
         takes, ends_token = Signal(), Signal()
         is_over = beat.valid & beat.ready & beat.payload.last
-        m.d.comb += self.o.payload.format.eq(code)
+        is_double, is_half = self._has(code, 16), self._has(code, 4)
+        m.d.comb += [
+            self.o.payload.format.eq(code),
+            self.o.payload.is_double.eq(is_double),
+            self.o.payload.is_half.eq(is_half),
+        ]
 
         if self.side_beats:
             m.submodules.side = side = SideBuffer(self.config)
@@ -141,8 +148,18 @@ class PageWalker(wiring.Component):
                     m.next = "IDLE"
                     self._begin(m, code, place, token, tokens_left)
         with m.If(takes):
-            self._advance(m, code, place, token, tokens_left, ends_token)
+            # The smallest step is that of 16 bits, half of `bus_bytes` elements; the place's top
+            # bit then tells K from V.
+            total = place + Mux(is_double, 1, Mux(is_half, 4, 2))
+            m.d.sync += place.eq(total)
+            with m.If(total[len(place)]):
+                m.d.comb += ends_token.eq(1)
+                m.d.sync += [token.eq(token + 1), tokens_left.eq(tokens_left - 1)]
         return m
+
+    def _has(self, code, bits):
+        return is_one_of(code, [name for name in fixed_formats(self.config)
+                                if element_bits(name) == bits])
 
     def _begin(self, m, code, place, token, tokens_left):
         begin = self.i_begin
@@ -175,15 +192,3 @@ class PageWalker(wiring.Component):
                 m.next = "ROWS"
             with m.If(is_over):
                 m.next = "END"
-
-    def _advance(self, m, code, place, token, tokens_left, ends_token):
-        """Count in the smallest step of a beat, which is that of 16 bits: half of ``bus_bytes``
-        elements. The place's top bit then tells K from V."""
-        names = {bits: [name for name in fixed_formats(self.config) if element_bits(name) == bits]
-                 for bits in (16, 4)}
-        step = Mux(is_one_of(code, names[16]), 1, Mux(is_one_of(code, names[4]), 4, 2))
-        total = place + step
-        m.d.sync += place.eq(total)
-        with m.If(total[len(place)]):
-            m.d.comb += ends_token.eq(1)
-            m.d.sync += [token.eq(token + 1), tokens_left.eq(tokens_left - 1)]

@@ -11,7 +11,14 @@ from hw.attention.encoder import Encoder
 from hw.attention.fetch import Fetch
 from hw.attention.front import Front
 from hw.attention.head import HeadSlice
-from hw.attention.layouts import command, data_beat, encode_request, result_beat, row_beat
+from hw.attention.layouts import (
+    command,
+    data_beat,
+    encode_request,
+    result_beat,
+    row_beat,
+    token_item,
+)
 from hw.attention.paging import Paging
 from hw.attention.registers import REGISTER_ADDRESS_BITS, Registers
 from hw.attention.results import Results
@@ -21,7 +28,7 @@ from hw.bus.read_mux import ReadMux
 from hw.bus.traffic import Traffic
 from hw.config import AttentionConfig
 from hw.shared import Once
-from hw.stream import Arbiter, Fork, Queue
+from hw.stream import Arbiter, Fork, Queue, SkidBuffer
 
 __all__ = ["AttentionUnit"]
 
@@ -156,7 +163,10 @@ class AttentionUnit(wiring.Component):
         connect = wiring.connect
         connect(m, front.o_job, retrieval.i)
         connect(m, retrieval.o_job, fetch.i_job)
-        connect(m, retrieval.o_token, fetch.i_token)
+        # A register slice: the two sides lie far apart, and a token's kind steers much of the fetch.
+        m.submodules.token_slice = token_slice = SkidBuffer(token_item(self.config))
+        connect(m, retrieval.o_token, token_slice.i)
+        connect(m, token_slice.o, fetch.i_token)
         connect(m, retrieval.o_counts, results.i_counts)
         connect(m, fetch.paging, paging.fetch)
         connect(m, fetch.o_status, results.i_fetch)

@@ -18,7 +18,7 @@ SEED = 1
 
 # CAMformer's size, with a beat as wide as a row.
 SMALL = AttentionConfig(
-    head_dim=64, code_bits=64, lanes=16, max_tokens=1024, memory_bytes=64, encoder_lanes=8,
+    head_dim=64, code_bits=64, lanes=16, max_tokens=1024, memory_bytes=64, encoder_lanes=16,
     bins_per_cycle=16, result_lanes=32, read_rows=64)
 
 LARGE = AttentionConfig(

@@ -163,7 +163,7 @@ class AttentionUnit(wiring.Component):
         connect = wiring.connect
         connect(m, front.o_job, retrieval.i)
         connect(m, retrieval.o_job, fetch.i_job)
-        # A register slice: the two sides lie far apart, and a token's kind steers much of the fetch.
+        # A register slice: both sides lie far apart, and a token's kind steers much of the fetch.
         m.submodules.token_slice = token_slice = SkidBuffer(token_item(self.config))
         connect(m, retrieval.o_token, token_slice.i)
         connect(m, token_slice.o, fetch.i_token)

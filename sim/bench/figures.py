@@ -4,7 +4,7 @@ import json
 
 from sim.tools import BUILD, ROOT
 
-__all__ = ["FIGURES", "merge_figures", "write_page"]
+__all__ = ["FIGURES", "merge_figures", "read_figures", "to_text", "write_page"]
 
 FIGURES = BUILD / "bench" / "figures.json"
 PAGE = ROOT / "docs" / "performance.md"

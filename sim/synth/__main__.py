@@ -10,10 +10,10 @@ from rich.table import Table
 
 from hw.emit import write_unit
 from hw.presets import PRESETS
-from sim.bench.figures import merge_figures, to_text, write_page
+from sim.bench.figures import merge_figures, read_figures, to_text, write_page
 from sim.synth import ecp5, osu018
 from sim.synth.designs import designs
-from sim.tools import BUILD
+from sim.tools import BUILD, ToolError
 
 WORKERS = 2
 COLUMNS = ("lut", "ff", "dsp", "bram", "fmax_mhz", "area_um2", "path_ns")
@@ -45,12 +45,17 @@ def main(arguments=None):
         parser.error(f"--only must be part of the name of a design, not {options.only!r}")
     console = Console()
     table = Table("design", *COLUMNS, title="Synthesis")
-    figures = {}
+    figures = read_figures()
+    failed = []
 
     def run(design):
         started = time.monotonic()
-        folder = BUILD / "synth" / design.name
-        found = measure(design, folder)
+        try:
+            found = measure(design, BUILD / "synth" / design.name)
+        except ToolError as error:
+            console.print(f"{design.name}: {error}", markup=False)
+            failed.append(design.name)
+            return {}
         console.print(f"{design.name}: {time.monotonic() - started:.0f} s")
         return found
 
@@ -64,7 +69,7 @@ def main(arguments=None):
                 for column in COLUMNS))
     console.print(table)
     write_page(figures)
-    return 0
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

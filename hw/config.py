@@ -387,11 +387,8 @@ class StreamingConfig:
         Read bursts, and write bursts, outstanding at the memory port: a power of two in 2..64.
     burst_bytes : int
         Longest burst of copies: a power of two from ``bus_bytes`` to 4096, at most 256 beats.
-    computes : int
-        Chunks outstanding at the compute port: 1..64.
-    window_log2 : int
-        Log2 of the sliding window's chunks, over which actual against predicted time is averaged:
-        0..6.
+    outstanding : int
+        Most chunks in flight on each route, the link and the compute port: 1..16.
     address_bits : int
         Width of a byte address: 16..64.
 
@@ -414,8 +411,7 @@ class StreamingConfig:
     windows: int = 4
     bursts: int = 16
     burst_bytes: int = 1024
-    computes: int = 4
-    window_log2: int = 2
+    outstanding: int = 8
     address_bits: int = 40
 
     def __post_init__(self) -> None:
@@ -441,7 +437,7 @@ class StreamingConfig:
         for name, low, high in (
             ("chunk_tokens", PAGE_TOKENS, 65520), ("chunks", 4, 4096), ("table_pages", 1, 65536),
             ("windows", 1, 16), ("bursts", 2, 64), ("burst_bytes", self.bus_bytes, 4096),
-            ("computes", 1, 64), ("window_log2", 0, 6), ("address_bits", 16, 64),
+            ("outstanding", 1, 16), ("address_bits", 16, 64),
         ):
             _check_range(owner, name, getattr(self, name), low, high)
         if self.chunk_tokens % PAGE_TOKENS:

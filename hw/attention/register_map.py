@@ -4,55 +4,15 @@ The hardware decodes from this list, the benches address by it, and ``docs/regis
 ``python -m hw.attention.register_map`` prints.
 """
 
-from dataclasses import dataclass
+from hw.bus.register_map import Register, place
+from hw.bus.register_map import to_markdown as map_to_markdown
 
 __all__ = [
-    "COUNTERS", "ENTRY_FIELDS", "IDENTITY", "REGISTERS", "VERSION", "Register", "address_of",
-    "to_markdown",
+    "COUNTERS", "ENTRY_FIELDS", "IDENTITY", "REGISTERS", "VERSION", "address_of", "to_markdown",
 ]
 
 IDENTITY = 0x4B565341
 VERSION = (1, 0)
-
-ACCESSES = {
-    "ro": "read-only", "rw": "read and write", "wo": "write-only",
-    "w1c": "read; a bit written as 1 is cleared",
-}
-
-
-@dataclass(frozen=True)
-class Register:
-    """One 32-bit register.
-
-    Parameters
-    ----------
-    name : str
-    address : int
-        Byte address, a multiple of 4.
-    access : str
-        One of ``ACCESSES``.
-    text : str
-        What it means.
-
-    Raises
-    ------
-    ValueError
-        The address is not one of a word, or the access unknown.
-    """
-
-    name: str
-    address: int
-    access: str
-    text: str
-
-    def __post_init__(self) -> None:
-        if self.address < 0 or self.address % 4:
-            raise ValueError(
-                f"Register.address must be a multiple of 4, not {self.address!r} ({self.name})")
-        if self.access not in ACCESSES:
-            raise ValueError(f"Register.access must be one of {', '.join(ACCESSES)}, "
-                             f"not {self.access!r} ({self.name})")
-
 
 # Staged context entry: (field of ``context_entry``, is it an address of two words).
 ENTRY_FIELDS = (
@@ -127,15 +87,10 @@ def _entry_registers():
             yield f"entry_{name}_high", f"Staged entry: {name}, high word"
 
 
-def _placed(rows, base, access):
-    return tuple(Register(name, base + 4 * place, access, text)
-                 for place, (name, text) in enumerate(rows))
-
-
 REGISTERS = (
     *_CONTROL,
-    *_placed(_entry_registers(), _ENTRY_BASE, "rw"),
-    *_placed(COUNTERS, _COUNTER_BASE, "ro"),
+    *place(_entry_registers(), _ENTRY_BASE, "rw"),
+    *place(COUNTERS, _COUNTER_BASE, "ro"),
 )
 _ADDRESSES = {register.name: register.address for register in REGISTERS}
 
@@ -155,19 +110,14 @@ def address_of(name: str) -> int:
 
 def to_markdown() -> str:
     """The register map as a Markdown page."""
-    accesses = ", ".join(f"{short} {long}" for short, long in ACCESSES.items())
-    lines = [
-        "# Registers of the attention unit", "",
+    return map_to_markdown(
+        "Registers of the attention unit",
         "AXI4-Lite, 32 bits wide, byte addresses. This page is what `python -m "
-        "hw.attention.register_map` prints.", "",
-        f"Access: {accesses}.", "",
+        "hw.attention.register_map` prints.\n\n"
         "These answer SLVERR and change nothing: an address without a register, a write to a "
-        "read-only register, a read of a", "write-only one, a write of less than a word, and a "
-        "`table_page` with `table_index` above the table or more than 24 bits.", "",
-        "| address | name | access | meaning |", "|---|---|---|---|",
-    ]
-    lines += [f"| 0x{r.address:03x} | `{r.name}` | {r.access} | {r.text} |" for r in REGISTERS]
-    return "\n".join(lines) + "\n"
+        "read-only register, a read of a\nwrite-only one, a write of less than a word, and a "
+        "`table_page` with `table_index` above the table or more than 24 bits.",
+        REGISTERS)
 
 
 if __name__ == "__main__":

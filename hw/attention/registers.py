@@ -10,6 +10,7 @@ from hw.attention.layouts import Error, context_entry
 from hw.attention.paging import table_entry
 from hw.attention.register_map import COUNTERS, ENTRY_FIELDS, IDENTITY, REGISTERS, VERSION
 from hw.bus import axil
+from hw.bus.register_slave import RegisterSlave
 from hw.config import AttentionConfig
 
 __all__ = ["REGISTER_ADDRESS_BITS", "Registers"]
@@ -78,58 +79,28 @@ class Registers(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
+        m.submodules.slave = slave = RegisterSlave(REGISTERS, address_bits=REGISTER_ADDRESS_BITS)
+        wiring.connect(m, wiring.flipped(self.bus), slave.bus)
+        self._word, strobes = slave.word, slave.strobe
         stored = {r.name: Signal(32, name=r.name) for r in REGISTERS if r.access == "rw"}
         pending = Signal(2)
-        strobes = self._accept_write(m, self._accepted_by(stored))
-        self._write_stored(m, stored, strobes)
-        self._write_table(m, stored, strobes["table_page"])
-        self._write_context(m, stored, strobes["context_enter"])
-        self._collect_interrupts(m, stored, pending, strobes["interrupt_pending"])
-        m.d.comb += self.counter_clear.eq(strobes["counter_clear"] & self._word[0])
-        self._answer_read(m, self._readable(stored, pending))
-        return m
-
-    @property
-    def _word(self):
-        return self.bus.w.payload.data
-
-    def _accepted_by(self, stored):
-        """Registers that do not take every word, and when they do."""
         page_bits = self.o_table.payload.page.shape().width
-        return {"table_page": (stored["table_index"] < self.config.table_pages)
-                              & ~self._word[page_bits:].any()}
-
-    def _accept_write(self, m, conditions):
-        """Handshake of the write channels. Returns a strobe for each register that takes writes."""
-        bus, address = self.bus, self.bus.aw.payload.addr
-        strobes = {r.name: Signal(name=f"write_{r.name}") for r in REGISTERS if r.access != "ro"}
-        accept, entry_taken = Signal(), Signal()
-        is_good, is_entry = Signal(), strobes["table_page"] | strobes["context_enter"]
         m.d.comb += [
-            accept.eq(bus.aw.valid & bus.w.valid & ~bus.b.valid
-                      & ~self.o_table.valid & ~self.o_context.valid),
-            bus.aw.ready.eq(accept),
-            bus.w.ready.eq(accept),
-            is_good.eq(Cat(strobes.values()).any()),
-            entry_taken.eq((self.o_table.valid & self.o_table.ready)
-                           | (self.o_context.valid & self.o_context.ready)),
+            slave.accepts.table_page.eq(
+                (stored["table_index"] < self.config.table_pages) & ~self._word[page_bits:].any()),
+            # The answer to an entry waits until the entry was taken.
+            slave.slow.eq(strobes.table_page | strobes.context_enter),
+            slave.done.eq((self.o_table.valid & self.o_table.ready)
+                          | (self.o_context.valid & self.o_context.ready)),
+            self.counter_clear.eq(strobes.counter_clear & self._word[0]),
         ]
-        with m.If(accept & bus.w.payload.strb.all()), m.Switch(address):
-            for register in REGISTERS:
-                if register.name in strobes:
-                    with m.Case(register.address):
-                        m.d.comb += strobes[register.name].eq(conditions.get(register.name, 1))
-        with m.If(accept):
-            m.d.sync += [
-                # The answer to an entry waits until the entry was taken.
-                bus.b.valid.eq(~is_entry),
-                bus.b.payload.resp.eq(Mux(is_good, axil.Response.OKAY, axil.Response.SLVERR)),
-            ]
-        with m.Elif(entry_taken):
-            m.d.sync += bus.b.valid.eq(1)
-        with m.Elif(bus.b.ready):
-            m.d.sync += bus.b.valid.eq(0)
-        return strobes
+        self._write_stored(m, stored, strobes)
+        self._write_table(m, stored, strobes.table_page)
+        self._write_context(m, stored, strobes.context_enter)
+        self._collect_interrupts(m, stored, pending, strobes.interrupt_pending)
+        for name, value in self._readable(stored, pending).items():
+            m.d.comb += slave.value[name].eq(value)
+        return m
 
     def _write_stored(self, m, stored, strobes):
         for name, register in stored.items():
@@ -196,27 +167,3 @@ class Registers(wiring.Component):
             **stored,
             **{name: self.counters[place] for place, (name, _) in enumerate(COUNTERS)},
         }
-
-    def _answer_read(self, m, values):
-        bus = self.bus
-        address, reading = Signal(REGISTER_ADDRESS_BITS), Signal()
-        m.d.comb += bus.ar.ready.eq(~reading & ~bus.r.valid)
-        with m.If(bus.ar.ready):
-            m.d.sync += [address.eq(bus.ar.payload.addr), reading.eq(bus.ar.valid)]
-        with m.If(reading):
-            m.d.sync += [
-                reading.eq(0),
-                bus.r.valid.eq(1),
-                bus.r.payload.data.eq(0),
-                bus.r.payload.resp.eq(axil.Response.SLVERR),
-            ]
-            with m.Switch(address):
-                for register in REGISTERS:
-                    if register.access != "wo":
-                        with m.Case(register.address):
-                            m.d.sync += [
-                                bus.r.payload.data.eq(values[register.name]),
-                                bus.r.payload.resp.eq(axil.Response.OKAY),
-                            ]
-        with m.Elif(bus.r.ready):
-            m.d.sync += bus.r.valid.eq(0)

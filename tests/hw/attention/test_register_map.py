@@ -7,11 +7,11 @@ from hw.attention.register_map import (
     COUNTERS,
     ENTRY_FIELDS,
     REGISTERS,
-    Register,
     address_of,
     to_markdown,
 )
 from hw.attention.registers import REGISTER_ADDRESS_BITS
+from hw.bus.register_map import Register
 from tests.hw.attention.rows import make_config
 
 PAGE = Path(__file__).parents[3] / "docs" / "registers.md"

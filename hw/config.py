@@ -384,7 +384,7 @@ class StreamingConfig:
     windows : int
         Address windows that may be granted for writing: 1..16.
     bursts : int
-        Read bursts, and write bursts, outstanding at the memory port: a power of two in 2..64.
+        Read bursts, and write bursts, outstanding at the memory port: a power of two in 2..256.
     burst_bytes : int
         Longest burst of copies: a power of two from ``bus_bytes`` to 4096, at most 256 beats.
     outstanding : int
@@ -436,7 +436,7 @@ class StreamingConfig:
                              f"({self.head_dim}), not {self.exponent_block!r}")
         for name, low, high in (
             ("chunk_tokens", PAGE_TOKENS, 65520), ("chunks", 4, 4096), ("table_pages", 1, 65536),
-            ("windows", 1, 16), ("bursts", 2, 64), ("burst_bytes", self.bus_bytes, 4096),
+            ("windows", 1, 16), ("bursts", 2, 256), ("burst_bytes", self.bus_bytes, 4096),
             ("outstanding", 1, 16), ("address_bits", 16, 64),
         ):
             _check_range(owner, name, getattr(self, name), low, high)

@@ -45,6 +45,9 @@ class ReceivePath(wiring.Component):
         Rows of the frames whose headers are accepted.
     o_verdict : ``Out(stream.Signature(verdict(config)))``
         One for each packet, in order.
+    begun, begun_index : ``Out``
+        A header has been accepted: rows of this chunk come, after those of the frames before. Later
+        than the answer to its lookup is taken, and before that to the next is.
     """
 
     def __init__(self, config: StreamingConfig):
@@ -55,6 +58,8 @@ class ReceivePath(wiring.Component):
             "i_expected": In(stream.Signature(expected_chunk(config))),
             "o_stored": Out(stream.Signature(stored_beat(config))),
             "o_verdict": Out(stream.Signature(verdict(config))),
+            "begun": Out(1),
+            "begun_index": Out(config.chunk_bits),
         })
 
     @property
@@ -69,6 +74,10 @@ class ReceivePath(wiring.Component):
         wiring.connect(m, receiver.o_lookup, wiring.flipped(self.o_lookup))
         wiring.connect(m, wiring.flipped(self.i_expected), receiver.i_expected)
         wiring.connect(m, receiver.o_begin, decoder.i_begin)
+        m.d.comb += [
+            self.begun.eq(receiver.o_begin.valid & receiver.o_begin.ready),
+            self.begun_index.eq(receiver.o_begin.payload.index),
+        ]
         wiring.connect(m, receiver.o_payload, decoder.i_payload)
         wiring.connect(m, decoder.o_fault, receiver.i_fault)
         wiring.connect(m, decoder.o_stored, wiring.flipped(self.o_stored))

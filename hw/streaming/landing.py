@@ -1,0 +1,221 @@
+"""Frames under way: which rows are written where, and what came of each."""
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.config import StreamingConfig
+from hw.stream import Queue
+from hw.streaming.checks import check_config
+from hw.streaming.layouts import (
+    Outcome,
+    Reason,
+    stored_beat,
+    verdict,
+    write_outcome,
+)
+from hw.streaming.receiver import PACKETS
+from hw.streaming.requests import slot_count
+
+__all__ = ["Landing", "frame_report"]
+
+
+def frame_report() -> data.StructLayout:
+    """A frame that did not become a chunk: refused, for ``reason``, or not written."""
+    return data.StructLayout({"chunk_id": 32, "reason": Reason, "outcome": Outcome})
+
+
+class Landing(wiring.Component):
+    """Leads the rows of each frame to the page writer, or drops them, and joins the frame's verdict
+    with the writer's outcome.
+
+    The rows of a frame whose slot has become a zombie are dropped from then on, and the writer is
+    told to wait for no more of them.
+
+    **Latency**: of rows 0 cycles, once the frame's placement was taken: 2 cycles after ``begun``.
+    From verdict and outcome to ``ended`` 2 cycles.
+
+    **Throughput**: a beat per cycle. Between frames the placement takes 2 cycles.
+
+    **Numerics**: none, rows pass unchanged.
+
+    **Errors**: ``o_report``, one for each packet refused and each frame not written as it should.
+
+    Parameters
+    ----------
+    config : StreamingConfig
+
+    Members
+    -------
+    first_id : ``In(32)``
+        Frame id of chunk 0.
+    taken, taken_slot : ``In``
+        An awaited frame begins to be judged.
+    begun, begun_chunk : ``In``
+        Its header passed: rows come.
+    zombies : ``In``, a bit per slot
+        Slots whose rows nobody wants any more.
+    i_verdict : ``In(stream.Signature(verdict(config)))``
+    i_stored, o_stored : streams of ``stored_beat(config)``
+        Rows, from the decoder and to the writer.
+    place_valid, place_ready, placed_slot : the placement of this slot, to the writer
+    cut : ``Out(1)``
+        The placement taken last gets no more rows.
+    i_done : ``In(stream.Signature(write_outcome(config)))``
+        From the writer, once per placement, in order.
+    writing : ``Out``, a bit per slot
+    ended, ended_slot, ended_good : ``Out``
+    o_report : ``Out(stream.Signature(frame_report()))``
+    """
+
+    def __init__(self, config: StreamingConfig):
+        self._config = check_config("Landing", config)
+        slots = slot_count(config)
+        super().__init__({
+            "first_id": In(32),
+            "taken": In(1),
+            "taken_slot": In(range(slots)),
+            "begun": In(1),
+            "begun_chunk": In(config.chunk_bits),
+            "zombies": In(slots),
+            "i_verdict": In(stream.Signature(verdict(config))),
+            "i_stored": In(stream.Signature(stored_beat(config))),
+            "o_stored": Out(stream.Signature(stored_beat(config))),
+            "place_valid": Out(1),
+            "place_ready": In(1),
+            "placed_slot": Out(range(slots)),
+            "cut": Out(1),
+            "i_done": In(stream.Signature(write_outcome(config))),
+            "writing": Out(slots),
+            "ended": Out(1),
+            "ended_slot": Out(range(slots)),
+            "ended_good": Out(1),
+            "o_report": Out(stream.Signature(frame_report())),
+        })
+
+    @property
+    def config(self) -> StreamingConfig:
+        return self._config
+
+    def elaborate(self, platform):
+        m = Module()
+        slots = slot_count(self.config)
+        frame = data.StructLayout({"slot": range(slots), "chunk": self.config.chunk_bits})
+        m.submodules.order = order = Queue(range(slots), depth=PACKETS + 1)
+        m.submodules.frames = frames = Queue(frame, depth=PACKETS + 1)
+        m.submodules.written = written = Queue(frame, depth=PACKETS + 1)
+        m.submodules.reports = reports = Queue(frame_report(), depth=2)
+        wiring.connect(m, reports.o, wiring.flipped(self.o_report))
+        latest = Signal(range(slots))
+        with m.If(self.taken):
+            m.d.sync += latest.eq(self.taken_slot)
+        # There is a place for every packet under way: neither queue is ever found full.
+        m.d.comb += [
+            order.i.valid.eq(self.taken),
+            order.i.payload.eq(self.taken_slot),
+            frames.i.valid.eq(self.begun),
+            frames.i.payload.slot.eq(latest),
+            frames.i.payload.chunk.eq(self.begun_chunk),
+        ]
+        judged, is_bad = Signal(slots), Signal(slots)
+        self._pass_rows(m, frames, written)
+        reporting = self._judge(m, order, frames, reports, judged, is_bad)
+        self._finish(m, written, reports, reporting, is_bad)
+        self._end(m, judged, is_bad)
+        return m
+
+    def _pass_rows(self, m, frames, written):
+        """Offer the placement of the oldest frame, then let its rows pass."""
+        current = frames.o.payload
+        self._placed, self._is_dropped = placed, is_dropped = Signal(), Signal()
+        is_cut = Signal()
+        m.d.comb += [
+            self.placed_slot.eq(current.slot),
+            is_dropped.eq(frames.o.valid & ~self.place_valid
+                          & self.zombies.bit_select(current.slot, 1)),
+            self.o_stored.payload.eq(self.i_stored.payload),
+            self.o_stored.valid.eq(self.i_stored.valid & placed & ~is_dropped),
+            self.i_stored.ready.eq(is_dropped | (placed & self.o_stored.ready)),
+            written.i.payload.eq(current),
+            written.i.valid.eq(self.place_valid & self.place_ready),
+        ]
+        with m.If(frames.o.valid & ~placed & ~is_dropped & written.i.ready & ~frames.o.ready):
+            m.d.sync += [
+                self.place_valid.eq(1),
+                self.writing.bit_select(current.slot, 1).eq(1),
+            ]
+        with m.If(self.place_valid & self.place_ready):
+            m.d.sync += [self.place_valid.eq(0), placed.eq(1)]
+        with m.If(placed & is_dropped & ~is_cut):
+            m.d.comb += self.cut.eq(1)
+            m.d.sync += is_cut.eq(1)
+        self._is_cut = is_cut
+
+    def _judge(self, m, order, frames, reports, judged, is_bad):
+        """Take a verdict when its frame has been placed or dropped. Returns whether it is told."""
+        found = self.i_verdict.payload
+        is_refused, is_rowless = Signal(), Signal()
+        taken = Signal()
+        m.d.comb += [
+            is_refused.eq(found.reason != Reason.NONE),
+            is_rowless.eq((found.reason == Reason.IDENTITY) | (found.reason == Reason.SHAPE)
+                          | (found.reason == Reason.LENGTH)),
+            taken.eq(self.i_verdict.valid & (reports.i.ready | ~is_refused)
+                     & (~found.known | is_rowless
+                        | (frames.o.valid & (self._placed | self._is_dropped)))),
+            self.i_verdict.ready.eq(taken),
+        ]
+        with m.If(taken & found.known):
+            m.d.comb += order.o.ready.eq(1)
+            m.d.sync += judged.bit_select(order.o.payload, 1).eq(1)
+            with m.If(is_refused):
+                m.d.sync += is_bad.bit_select(order.o.payload, 1).eq(1)
+            with m.If(~is_rowless):
+                m.d.comb += frames.o.ready.eq(1)
+                m.d.sync += [self._placed.eq(0), self._is_cut.eq(0)]
+                with m.If(is_refused & self._placed & ~self._is_cut):
+                    m.d.comb += self.cut.eq(1)
+        with m.If(taken & is_refused):
+            m.d.comb += [
+                reports.i.valid.eq(1),
+                reports.i.payload.chunk_id.eq(found.chunk_id),
+                reports.i.payload.reason.eq(found.reason),
+                reports.i.payload.outcome.eq(Outcome.REFUSED),
+            ]
+        return taken & is_refused
+
+    def _finish(self, m, written, reports, reporting, is_bad):
+        """Take the writer's outcomes."""
+        frame, outcome = written.o.payload, self.i_done.payload.outcome
+        is_good = Signal()
+        m.d.comb += [
+            is_good.eq(outcome == Outcome.DONE),
+            self.i_done.ready.eq(is_good | (reports.i.ready & ~reporting)),
+            written.o.ready.eq(self.i_done.valid & self.i_done.ready),
+        ]
+        with m.If(written.o.ready):
+            m.d.sync += self.writing.bit_select(frame.slot, 1).eq(0)
+            with m.If(~is_good):
+                m.d.sync += is_bad.bit_select(frame.slot, 1).eq(1)
+                m.d.comb += [
+                    reports.i.valid.eq(1),
+                    reports.i.payload.chunk_id.eq(self.first_id + frame.chunk),
+                    reports.i.payload.outcome.eq(outcome),
+                ]
+
+    def _end(self, m, judged, is_bad):
+        """A frame is through when it was judged and nothing of it is being written."""
+        ready = Signal(len(judged))
+        m.d.comb += [
+            ready.eq(judged & ~self.writing),
+            self.ended.eq(ready.any()),
+            self.ended_good.eq(~is_bad.bit_select(self.ended_slot, 1)),
+        ]
+        for number in reversed(range(len(judged))):
+            with m.If(ready[number]):
+                m.d.comb += self.ended_slot.eq(number)
+        with m.If(self.ended):
+            m.d.sync += [
+                judged.bit_select(self.ended_slot, 1).eq(0),
+                is_bad.bit_select(self.ended_slot, 1).eq(0),
+            ]

@@ -1,0 +1,1 @@
+"""CXL-style tiered memory controller: link, tiers, DRAM scheduler, ECC, device models."""

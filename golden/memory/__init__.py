@@ -1,0 +1,1 @@
+"""Golden models of the tiered memory controller: CXL link, tiers, DRAM, ECC."""

@@ -3,13 +3,13 @@
 __all__ = ["UNITS"]
 
 
-def _attention(config):
+def _attention(preset):
     from hw.attention.unit import AttentionUnit
 
-    return AttentionUnit(config)
+    return AttentionUnit(preset.attention)
 
 
-# Name to a function that makes the unit of a configuration. Each imports its unit when it is
+# Name to a function that makes the unit of a preset. Each imports its unit when it is
 # asked for, so that emitting one does not load the others.
 UNITS = {
     "attention": _attention,

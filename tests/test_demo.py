@@ -21,7 +21,7 @@ from sim.demo.timeline import write_timeline
 from sim.demo.work import Settings, fit_config, plan, prepare
 from sim.trace import SHIPPED_TRACE, Trace, load_trace, save_trace
 
-TINY = PRESETS["tiny"]
+TINY = PRESETS["tiny"].attention
 
 
 def random_trace(*, queries=3, tokens=100, group=2, kv_heads=3, head_dim=32, seed=1, visible=None):
@@ -84,7 +84,7 @@ class TestConfig:
         assert config.max_tokens == config.resident_tokens == 5120
         assert config.distance_shift == 1
         assert config.table_pages == 313
-        config = fit_config(PRESETS["server"], random_trace())
+        config = fit_config(PRESETS["server"].attention, random_trace())
         assert (config.head_dim, config.exponent_block, config.memory_bytes) == (32, 32, 16)
 
     def test_refuses_what_no_unit_has(self):

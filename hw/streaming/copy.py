@@ -65,8 +65,9 @@ class CopyEngine(wiring.Component):
     windows : ``In(windows(config))``
         Holds still while ``busy``.
     abort : ``In(1)``
-        While it is high no command is begun, and those under way are cut short: what was asked for
-        is still moved, and they end as ABORTED. Held until ``busy`` is low it drains the engine.
+        If only for a cycle: commands under way are cut short, and those that wait in the engine are
+        not begun. What was asked for is still moved, and they end as ABORTED. Commands that come
+        while it is high end so too; those that come later wait until the engine is drained.
     busy : ``Out(1)``
         Commands were taken that have not ended.
     """
@@ -103,8 +104,9 @@ class CopyEngine(wiring.Component):
         m.submodules.align = align = CopyAlign(config)
         m.submodules.feed = feed = CopyFeed(config)
         m.submodules.writer = writer = CopyWriter(config, id_bits=self.id_bits)
+        is_aborted, drains = Signal(), Signal()
         for source, sink in (
-            (wiring.flipped(self.i), check.i), (check.o, rows.i), (rows.o, fork.i),
+            (check.o, rows.i), (rows.o, fork.i),
             (fork.o[1], align.i_row), (reader.bus, wiring.flipped(self.bus)),
             (reader.o, align.i_beat), (align.o, feed.i), (feed.o, writer.i),
             (feed.o_feed, wiring.flipped(self.o_feed)), (writer.axi, wiring.flipped(self.axi)),
@@ -117,9 +119,16 @@ class CopyEngine(wiring.Component):
             reader.i.valid.eq(fork.o[0].valid),
             fork.o[0].ready.eq(reader.i.ready),
             check.windows.eq(self.windows),
-            rows.abort.eq(self.abort),
-            reader.abort.eq(self.abort),
+            rows.abort.eq(drains),
+            reader.abort.eq(drains),
+            check.i.payload.eq(self.i.payload),
+            check.i.valid.eq(self.i.valid & (self.abort | ~is_aborted)),
+            self.i.ready.eq(check.i.ready & (self.abort | ~is_aborted)),
         ]
+
+        # Until nothing is left that was there when the abort came.
+        m.d.comb += drains.eq(self.abort | is_aborted)
+        m.d.sync += is_aborted.eq(self.abort | (is_aborted & self.busy))
 
         # At most: those checked, those that wait for their beats, those that wait for responses.
         under_way = Signal(range(2 * config.bursts + 16))

@@ -93,7 +93,7 @@ class CopyAlign(wiring.Component):
         m.d.comb += [
             self.o.valid.eq(step_valid & step.gives),
             self.o.payload.eq(step.item),
-            self.o.payload.data.eq(self._join(before, now, step.shift)),
+            self.o.payload.data.eq(self._join(m, before, now, step.shift)),
             self.o.payload.strobe.eq(Cat(
                 (step.first <= byte) & (byte <= step.tail) for byte in range(config.bus_bytes))),
         ]
@@ -113,14 +113,17 @@ class CopyAlign(wiring.Component):
         m.d.comb += [queued.context[name].eq(row[name])
                      for name in ("tag", "is_feed", "error", "closes")]
 
-    def _join(self, before, now, shift):
+    def _join(self, m, before, now, shift):
         """A beat: the last ``shift`` bytes of the beat before, and the first of this one."""
         count = self.config.bus_bytes
-        joined = Cat(
+        joined = Signal.like(now)
+        m.d.comb += joined.eq(Cat(
             Mux(shift < count - byte, now.word_select(byte, 8), before.word_select(byte, 8))
-            for byte in range(count))
+            for byte in range(count)))
         for bit in range(len(shift)):
-            joined = Mux(shift[bit], joined.rotate_left(8 << bit), joined)
+            rotated = Signal.like(now, name=f"rotated_{bit}")
+            m.d.comb += rotated.eq(Mux(shift[bit], joined.rotate_left(8 << bit), joined))
+            joined = rotated
         return joined
 
     def _sequence(self, m, splitter, step, step_valid, advance):

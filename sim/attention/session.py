@@ -25,7 +25,7 @@ class Session:
 
     ::
 
-        session = Session(PRESETS["tiny"], memory_size=1 << 20)
+        session = Session(PRESETS["tiny"].attention, memory_size=1 << 20)
         session.add(Weights(...), Table(...), Context(...), Append(...))
         session.add(Wait(), Query(...))
         results = session.run()

@@ -25,7 +25,7 @@ REPLAY = ROOT / "sim" / "rtl" / "replay.cpp"
 
 def ratio():
     """Wall-clock time of some dense queries of 4,096 tokens at ``edge``, both ways."""
-    config = PRESETS["edge"]
+    config = PRESETS["edge"].attention
     bench = Bench(config, [4096])
     start = bench.session.add(Stopwatch())
     dense = Selection(select=Select.DENSE)

@@ -71,7 +71,7 @@ def _positive(text):
 def jobs_of(options, settings):
     """The jobs that the options ask for."""
     trace = load_trace(options.trace or SHIPPED_TRACE)
-    config = fit_config(PRESETS[options.preset], trace)
+    config = fit_config(PRESETS[options.preset].attention, trace)
     heads = prepare(trace, config, heads=options.heads, queries=options.queries)
     return plan(heads, config, settings, sessions=WORKERS)
 

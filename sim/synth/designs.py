@@ -47,7 +47,7 @@ def designs(preset):
         raise ValueError(f"preset must be one of {', '.join(PRESETS)}, not {preset!r}")
     from hw.attention.unit import AttentionUnit
 
-    config = PRESETS[preset]
+    config = PRESETS[preset].attention
     if preset == "tiny":
         return [Design(f"attention.{preset}", AttentionUnit(config))]
     return [Design(f"attention.{preset}.{name}", part(config))

@@ -16,7 +16,7 @@ from hw.presets import PRESETS
 from tests.hw.harness import run_stream_test
 from tests.hw.memory import MemoryModel
 
-TINY = PRESETS["tiny"]
+TINY = PRESETS["tiny"].attention
 STREAMED = AttentionConfig(head_dim=32, code_bits=64, lanes=16, max_tokens=256, memory_bytes=16,
                            code_source="streamed")
 

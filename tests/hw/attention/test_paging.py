@@ -11,7 +11,7 @@ from hw.config import AttentionConfig
 from hw.presets import PRESETS
 from tests.hw.harness import run_stream_test
 
-TINY = PRESETS["tiny"]
+TINY = PRESETS["tiny"].attention
 
 
 def expected_place(config, table, lookup):

@@ -9,7 +9,7 @@ from hw.presets import PRESETS
 from tests.hw.harness import run_stream_test
 from tests.hw.memory import DECERR, SLVERR, Fault, MemoryModel
 
-TINY = PRESETS["tiny"]
+TINY = PRESETS["tiny"].attention
 SIZE = 4096
 
 

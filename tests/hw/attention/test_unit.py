@@ -67,7 +67,7 @@ def to_fields(fields):
 
 
 def test_one_query_end_to_end():
-    config = replace(PRESETS["tiny"], max_tokens=256, resident_tokens=256, table_pages=16)
+    config = replace(PRESETS["tiny"].attention, max_tokens=256, resident_tokens=256, table_pages=16)
     rng = np.random.default_rng(5)
     placement = place(config, [TOKENS], seed=5)
     selection = Selection(select=Select.BUDGET, full=3, coarse=5, summaries=True)

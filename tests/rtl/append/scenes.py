@@ -7,7 +7,7 @@ from tests.append_system import AppendScene, AppendSystem
 SIZE = 1 << 16
 
 CONFIGS = {
-    "tiny": PRESETS["tiny"],
+    "tiny": PRESETS["tiny"].attention,
     "streamed": AttentionConfig(
         head_dim=64, code_bits=128, lanes=16, max_tokens=1024, memory_bytes=8, contexts=3,
         code_source="streamed", table_pages=8, address_bits=40),

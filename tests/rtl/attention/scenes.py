@@ -17,7 +17,7 @@ from sim.memory import MemoryFault
 
 __all__ = ["CONFIGS", "Scene"]
 
-TINY = replace(PRESETS["tiny"], max_tokens=256, resident_tokens=512, table_pages=64)
+TINY = replace(PRESETS["tiny"].attention, max_tokens=256, resident_tokens=512, table_pages=64)
 
 # Each is a model to be built, so each shows several things at once.
 CONFIGS = {
@@ -37,8 +37,9 @@ CONFIGS = {
     "blocks": replace(TINY, head_dim=64, code_bits=256, memory_bytes=4, lanes=16, read_rows=4,
                       resident_tokens=512, encoder_lanes=16),
     # Streamed lines of two pages, rows of one exponent, as `server` has them.
-    "streamed_wide": replace(PRESETS["server"], head_dim=64, memory_bytes=32, max_tokens=512,
-                             contexts=4, table_pages=64, exponent_block=64, result_lanes=8),
+    "streamed_wide": replace(
+        PRESETS["server"].attention, head_dim=64, memory_bytes=32, max_tokens=512, contexts=4,
+        table_pages=64, exponent_block=64, result_lanes=8),
 }
 
 # The size is a parameter of the model: one for all, or each scene would build its own.

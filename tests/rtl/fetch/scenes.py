@@ -7,7 +7,7 @@ from tests.fetch_system import FetchSystem, Scene
 SIZE = 1 << 16
 
 CONFIGS = {
-    "tiny": PRESETS["tiny"],
+    "tiny": PRESETS["tiny"].attention,
     # A whole row per beat; and four beats per datapath beat.
     "wide": AttentionConfig(head_dim=64, code_bits=64, lanes=16, max_tokens=1024, memory_bytes=64,
                             table_pages=64, address_bits=40, exponent_block=64),

@@ -13,7 +13,7 @@ from tests.retrieval_scenes import make_config
 SIZE = 1 << 18
 
 CONFIGS = {
-    "tiny": PRESETS["tiny"],
+    "tiny": PRESETS["tiny"].attention,
     "group_4": make_config(lanes=16, code_bits=64, group=4, max_tokens=1024, bins_per_cycle=8),
     "group_8": make_config(lanes=32, code_bits=128, group=8, max_tokens=768, head_dim=64,
                            memory_bytes=32, bins_per_cycle=16),

@@ -1,0 +1,161 @@
+"""Jobs for the route scheduler: what is loaded, what golden decides, and how the routes behave."""
+
+import random
+from dataclasses import dataclass
+
+from golden.streaming.balance import plan
+from golden.streaming.chunks import Grid, Rule
+from golden.streaming.costs import Costs
+from golden.streaming.policy import NEVER, Event, Policy, Record, Route
+from golden.streaming.runtime import Scheduler
+from golden.streaming.schedule import Schedule
+from golden.streaming.simulate import Serial
+from golden.streaming.traces import constant
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A schedule with all that is predicted and demanded of it."""
+
+    schedule: Schedule
+    costs: Costs
+    policy: Policy
+    deadlines: list | None = None
+
+    def scheduler(self):
+        """A new golden scheduler."""
+        return Scheduler(self.schedule, self.costs, self.policy, self.deadlines)
+
+    def policy_fields(self):
+        """Values of ``hw.streaming.layouts.schedule_policy``."""
+        grid = self.schedule.grid
+        return {
+            "blocks": grid.blocks, "layers": grid.layers, "heads": grid.heads,
+            "stages": self.schedule.stages, "rule": int(self.schedule.rule),
+            **{name: int(value) for name, value in vars(self.policy).items()},
+        }
+
+    def entries(self, rng):
+        """Values of ``hw.streaming.layouts.schedule_entry``, the lists mixed at random."""
+        stage_of = self.schedule.stage_of()
+        lists = [list(self.schedule.stream_list), list(self.schedule.compute_list)]
+        entries = []
+        while lists[0] or lists[1]:
+            route = rng.choice([route for route in (0, 1) if lists[route]])
+            chunk = lists[route].pop(0)
+            entries.append({
+                "chunk": chunk, "is_listed": 1, "route": route, "stage": stage_of[chunk],
+                "stream_ticks": int(self.costs.stream[chunk]),
+                "compute_ticks": int(self.costs.compute[chunk]),
+                "deadline": NEVER if self.deadlines is None else self.deadlines[chunk],
+            })
+        return entries
+
+    def check(self, events, log):
+        """Replay what the hardware was told, and compare all that it decided.
+
+        Parameters
+        ----------
+        events, log : list of dict
+            Values of ``event_record`` and ``record``.
+
+        Returns
+        -------
+        Scheduler
+        """
+        golden = self.scheduler()
+        log = [Record(item["time"], item["decision"], item["chunk"]) for item in log]
+        seen = 0
+        for event in events:
+            golden.react(event["time"], Event(event["event"]), event["chunk"])
+            expected = golden.log[seen:]
+            found = log[seen:len(golden.log)]
+            assert found == expected, f"{event}: {expected}, not {found}"
+            seen = len(golden.log)
+        assert len(log) == seen, f"decided without an event: {log[seen:]}"
+        return golden
+
+
+def random_policy(rng, **fixed):
+    return Policy(**{
+        "stream_outstanding": rng.randint(1, 4), "compute_outstanding": rng.randint(1, 4),
+        "scan": rng.choice([1, 2, 8, 32, 255]),
+        "stream_ahead": rng.choice([0, 1, 255]), "compute_ahead": rng.choice([0, 1, 255]),
+        "retries": rng.choice([0, 0, 1, 3]), "stream_timeout": rng.randint(40, 2000),
+        "compute_timeout": rng.randint(40, 2000), "refine": rng.random() < 0.8,
+        "window_log2": rng.randint(0, 4), "margin": rng.choice([0, 13, 255]),
+        "cap": rng.choice([0, 1, 5, 255]), "guard": rng.random() < 0.5, "idle": rng.random() < 0.5,
+        "period": rng.choice([0, 0, 7, 100]),
+        **fixed,
+    })
+
+
+def random_grid(rng, most):
+    while True:
+        grid = Grid(blocks=rng.randint(1, 6), layers=rng.randint(1, 5), heads=rng.randint(1, 4))
+        if 2 <= grid.count <= most:
+            return grid
+
+
+def wild_schedule(rng, grid, rule):
+    """Any division in any order: most break dependencies, as a bad host's might."""
+    stages = rng.randint(1, 4)
+    chunks = rng.sample(range(grid.count), grid.count)
+    lists = [[[] for _ in range(stages)] for _ in Route]
+    for chunk in chunks:
+        lists[rng.randrange(2)][rng.randrange(stages)].append(chunk)
+    return Schedule(grid=grid, rule=rule, stream=lists[0], compute=lists[1])
+
+
+def random_job(rng, most=30, *, is_wild=None, longest=60, **policy):
+    """A job of up to ``most`` chunks."""
+    grid, rule = random_grid(rng, most), rng.choice(list(Rule))
+    costs = Costs(grid=grid, stream=[rng.randint(1, longest) for _ in range(grid.count)],
+                  compute=[rng.randint(1, longest) for _ in range(grid.count)])
+    is_wild = rng.random() < 0.5 if is_wild is None else is_wild
+    schedule = (wild_schedule(rng, grid, rule) if is_wild
+                else plan(costs, rule, shares=(0.25, 0.5)))
+    deadlines = None
+    if rng.random() < 0.4:
+        deadlines = [rng.choice([NEVER, rng.randint(0, 20 * longest)]) for _ in range(grid.count)]
+    return Job(schedule=schedule, costs=costs, policy=random_policy(rng, **policy),
+               deadlines=deadlines)
+
+
+class World:
+    """Link and device that answer after the predicted time, or not so.
+
+    Parameters
+    ----------
+    rng : random.Random
+    job : Job
+    fault : float
+        Share of answers that are bad; as many never come, and as many come twice.
+    """
+
+    def __init__(self, rng, job, fault=0.0, rates=(1, 1)):
+        self.rng = rng
+        self.fault = fault
+        self.sides = (Serial(constant(rates[0]), job.costs.stream),
+                      Serial(constant(rates[1]), job.costs.compute))
+
+    @classmethod
+    def at_random(cls, rng, job):
+        return cls(rng, job, rng.choice([0, 0.05, 0.3]),
+                   [rng.choice([0.25, 1, 1, 4]) for _ in Route])
+
+    def request(self, now, route, chunk):
+        """(tick, good) of each answer to a request; ``now`` is its tick."""
+        time = self.sides[route].request(now, chunk).time
+        draw = self.rng.random()
+        if draw < self.fault:
+            return [(time, False)]
+        if draw < 2 * self.fault:
+            return []
+        if draw < 3 * self.fault:
+            return [(time, True), (time + self.rng.randint(0, 50), self.rng.random() < 0.5)]
+        return [(time, True)]
+
+
+def make_job(seed, **options):
+    return random_job(random.Random(seed), **options)

@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.config import StreamingConfig
-from hw.stream import Queue
+from hw.stream import Arbiter, Queue
 from hw.streaming.checks import check_config
 from hw.streaming.layouts import (
     Outcome,
@@ -29,8 +29,8 @@ class Landing(wiring.Component):
     """Leads the rows of each frame to the page writer, or drops them, and joins the frame's verdict
     with the writer's outcome.
 
-    The rows of a frame whose slot has become a zombie are dropped from then on, and the writer is
-    told to wait for no more of them.
+    The rows of a frame whose slot has become a zombie are dropped from the next row on, and the
+    writer is told that no more of them come.
 
     **Latency**: of rows 0 cycles, once the frame's placement was taken: 2 cycles after ``begun``.
     From verdict and outcome to ``ended`` 2 cycles.
@@ -59,8 +59,8 @@ class Landing(wiring.Component):
     i_stored, o_stored : streams of ``stored_beat(config)``
         Rows, from the decoder and to the writer.
     place_valid, place_ready, placed_slot : the placement of this slot, to the writer
-    cut : ``Out(1)``
-        The placement taken last gets no more rows.
+    o_close : ``Out(stream.Signature(1))``
+        The placement taken last gets no more rows; 1: they are not to be used.
     i_done : ``In(stream.Signature(write_outcome(config)))``
         From the writer, once per placement, in order.
     writing : ``Out``, a bit per slot
@@ -84,7 +84,7 @@ class Landing(wiring.Component):
             "place_valid": Out(1),
             "place_ready": In(1),
             "placed_slot": Out(range(slots)),
-            "cut": Out(1),
+            "o_close": Out(stream.Signature(1)),
             "i_done": In(stream.Signature(write_outcome(config))),
             "writing": Out(slots),
             "ended": Out(1),
@@ -104,7 +104,11 @@ class Landing(wiring.Component):
         m.submodules.order = order = Queue(range(slots), depth=PACKETS + 1)
         m.submodules.frames = frames = Queue(frame, depth=PACKETS + 1)
         m.submodules.written = written = Queue(frame, depth=PACKETS + 1)
-        m.submodules.reports = reports = Queue(frame_report(), depth=2)
+        m.submodules.refusals = refusals = Queue(frame_report(), depth=2)
+        m.submodules.failures = failures = Queue(frame_report(), depth=2)
+        m.submodules.reports = reports = Arbiter(frame_report(), count=2)
+        wiring.connect(m, refusals.o, reports.i[0])
+        wiring.connect(m, failures.o, reports.i[1])
         wiring.connect(m, reports.o, wiring.flipped(self.o_report))
         latest = Signal(range(slots))
         with m.If(self.taken):
@@ -119,51 +123,64 @@ class Landing(wiring.Component):
         ]
         judged, is_bad = Signal(slots), Signal(slots)
         self._pass_rows(m, frames, written)
-        reporting = self._judge(m, order, frames, reports, judged, is_bad)
-        self._finish(m, written, reports, reporting, is_bad)
+        self._judge(m, order, frames, refusals.i, judged, is_bad)
+        self._finish(m, written, failures.i, is_bad)
         self._end(m, judged, is_bad)
         return m
 
     def _pass_rows(self, m, frames, written):
         """Offer the placement of the oldest frame, then let its rows pass."""
         current = frames.o.payload
-        self._placed, self._is_dropped = placed, is_dropped = Signal(), Signal()
-        is_cut = Signal()
+        self._placed, self._closed = placed, closed = Signal(), Signal()
+        self._is_dropped, self._is_cutting = is_dropped, is_cutting = Signal(), Signal()
+        in_row, is_zombie = Signal(), Signal()
         m.d.comb += [
             self.placed_slot.eq(current.slot),
-            is_dropped.eq(frames.o.valid & ~self.place_valid
-                          & self.zombies.bit_select(current.slot, 1)),
+            is_zombie.eq(frames.o.valid & self.zombies.bit_select(current.slot, 1)),
+            is_dropped.eq(is_cutting | closed | (is_zombie & ~placed & ~self.place_valid)),
             self.o_stored.payload.eq(self.i_stored.payload),
             self.o_stored.valid.eq(self.i_stored.valid & placed & ~is_dropped),
             self.i_stored.ready.eq(is_dropped | (placed & self.o_stored.ready)),
             written.i.payload.eq(current),
             written.i.valid.eq(self.place_valid & self.place_ready),
         ]
-        with m.If(frames.o.valid & ~placed & ~is_dropped & written.i.ready & ~frames.o.ready):
+        with m.If(frames.o.valid & ~placed & ~self.place_valid & ~is_dropped & written.i.ready):
             m.d.sync += [
                 self.place_valid.eq(1),
                 self.writing.bit_select(current.slot, 1).eq(1),
             ]
         with m.If(self.place_valid & self.place_ready):
             m.d.sync += [self.place_valid.eq(0), placed.eq(1)]
-        with m.If(placed & is_dropped & ~is_cut):
-            m.d.comb += self.cut.eq(1)
-            m.d.sync += is_cut.eq(1)
-        self._is_cut = is_cut
+        with m.If(self.o_stored.valid & self.o_stored.ready):
+            m.d.sync += in_row.eq(~self.o_stored.payload.last)
+        # Rows of a zombie are dropped from a row's start on, unless its verdict is there already.
+        with m.If(placed & is_zombie & ~closed & ~in_row & ~self.o_stored.valid
+                  & ~self.i_verdict.valid):
+            m.d.sync += is_cutting.eq(1)
+        with m.If(is_cutting & self.o_close.ready):
+            m.d.sync += [is_cutting.eq(0), closed.eq(1)]
 
-    def _judge(self, m, order, frames, reports, judged, is_bad):
-        """Take a verdict when its frame has been placed or dropped. Returns whether it is told."""
+    def _judge(self, m, order, frames, report, judged, is_bad):
+        """Take a verdict when its frame has been placed and closed, or is dropped."""
         found = self.i_verdict.payload
-        is_refused, is_rowless = Signal(), Signal()
-        taken = Signal()
+        is_refused, is_rowless, closes = Signal(), Signal(), Signal()
+        taken, is_free = Signal(), Signal()
         m.d.comb += [
             is_refused.eq(found.reason != Reason.NONE),
             is_rowless.eq((found.reason == Reason.IDENTITY) | (found.reason == Reason.SHAPE)
                           | (found.reason == Reason.LENGTH)),
-            taken.eq(self.i_verdict.valid & (reports.i.ready | ~is_refused)
-                     & (~found.known | is_rowless
-                        | (frames.o.valid & (self._placed | self._is_dropped)))),
+            is_free.eq(self.i_verdict.valid & (report.ready | ~is_refused)),
+            closes.eq(is_free & found.known & ~is_rowless & frames.o.valid
+                      & self._placed & ~self._closed & ~self._is_cutting),
+            self.o_close.valid.eq(closes | self._is_cutting),
+            self.o_close.payload.eq(is_refused | self._is_cutting),
+            taken.eq(is_free & (~found.known | is_rowless | (closes & self.o_close.ready)
+                                | (frames.o.valid & self._is_dropped & ~self._is_cutting))),
             self.i_verdict.ready.eq(taken),
+            report.valid.eq(taken & is_refused),
+            report.payload.chunk_id.eq(found.chunk_id),
+            report.payload.reason.eq(found.reason),
+            report.payload.outcome.eq(Outcome.REFUSED),
         ]
         with m.If(taken & found.known):
             m.d.comb += order.o.ready.eq(1)
@@ -172,36 +189,23 @@ class Landing(wiring.Component):
                 m.d.sync += is_bad.bit_select(order.o.payload, 1).eq(1)
             with m.If(~is_rowless):
                 m.d.comb += frames.o.ready.eq(1)
-                m.d.sync += [self._placed.eq(0), self._is_cut.eq(0)]
-                with m.If(is_refused & self._placed & ~self._is_cut):
-                    m.d.comb += self.cut.eq(1)
-        with m.If(taken & is_refused):
-            m.d.comb += [
-                reports.i.valid.eq(1),
-                reports.i.payload.chunk_id.eq(found.chunk_id),
-                reports.i.payload.reason.eq(found.reason),
-                reports.i.payload.outcome.eq(Outcome.REFUSED),
-            ]
-        return taken & is_refused
+                m.d.sync += [self._placed.eq(0), self._closed.eq(0)]
 
-    def _finish(self, m, written, reports, reporting, is_bad):
-        """Take the writer's outcomes."""
+    def _finish(self, m, written, report, is_bad):
+        """Take the writer's outcomes. REFUSED has been told with the verdict."""
         frame, outcome = written.o.payload, self.i_done.payload.outcome
-        is_good = Signal()
+        is_told = (outcome == Outcome.DONE) | (outcome == Outcome.REFUSED)
         m.d.comb += [
-            is_good.eq(outcome == Outcome.DONE),
-            self.i_done.ready.eq(is_good | (reports.i.ready & ~reporting)),
+            report.payload.chunk_id.eq(self.first_id + frame.chunk),
+            report.payload.outcome.eq(outcome),
+            report.valid.eq(self.i_done.valid & ~is_told),
+            self.i_done.ready.eq(is_told | report.ready),
             written.o.ready.eq(self.i_done.valid & self.i_done.ready),
         ]
         with m.If(written.o.ready):
             m.d.sync += self.writing.bit_select(frame.slot, 1).eq(0)
-            with m.If(~is_good):
+            with m.If(outcome != Outcome.DONE):
                 m.d.sync += is_bad.bit_select(frame.slot, 1).eq(1)
-                m.d.comb += [
-                    reports.i.valid.eq(1),
-                    reports.i.payload.chunk_id.eq(self.first_id + frame.chunk),
-                    reports.i.payload.outcome.eq(outcome),
-                ]
 
     def _end(self, m, judged, is_bad):
         """A frame is through when it was judged and nothing of it is being written."""

@@ -8,7 +8,9 @@ from hw.bus import axil
 from hw.bus.register_slave import RegisterSlave
 from hw.config import StreamingConfig
 from hw.streaming.checks import check_config
+from hw.streaming.descriptors import chain
 from hw.streaming.layouts import schedule_policy, windows
+from hw.streaming.page_finder import PAGE_BITS, page_entry
 from hw.streaming.register_map import (
     COUNTERS,
     IDENTITY,
@@ -19,21 +21,10 @@ from hw.streaming.register_map import (
 )
 from hw.streaming.reports import EVENT_BITS, MASK_BITS, Cause
 
-__all__ = ["COUNTER_BITS", "PAGE_BITS", "REGISTER_ADDRESS_BITS", "Registers", "chain_start",
-           "table_entry"]
+__all__ = ["COUNTER_BITS", "REGISTER_ADDRESS_BITS", "Registers"]
 
 REGISTER_ADDRESS_BITS = 12
 COUNTER_BITS = 32
-PAGE_BITS = 24
-
-
-def table_entry(config: StreamingConfig) -> data.StructLayout:
-    return data.StructLayout({"index": config.table_bits, "page": PAGE_BITS})
-
-
-def chain_start(config: StreamingConfig) -> data.StructLayout:
-    """A chain of descriptors to run."""
-    return data.StructLayout({"address": config.address_bits, "limit": 16, "tag": 16})
 
 
 class Registers(wiring.Component):
@@ -55,7 +46,7 @@ class Registers(wiring.Component):
     Members
     -------
     bus : ``In(axil.Signature)``
-    o_table, o_chain : ``Out``, streams of ``table_entry`` and ``chain_start``
+    o_table, o_chain : ``Out``, streams of ``page_entry`` and ``chain``
     windows : ``Out(windows(config))``
     policy : ``Out(schedule_policy(config))``
     records, schedule, first_id, job_chunks, tick_log2 : ``Out``
@@ -76,8 +67,8 @@ class Registers(wiring.Component):
         self._config = check_config("Registers", config)
         super().__init__({
             "bus": In(axil.Signature(address_bits=REGISTER_ADDRESS_BITS, data_bytes=4)),
-            "o_table": Out(stream.Signature(table_entry(config))),
-            "o_chain": Out(stream.Signature(chain_start(config))),
+            "o_table": Out(stream.Signature(page_entry(config))),
+            "o_chain": Out(stream.Signature(chain(config))),
             "windows": Out(windows(config)),
             "policy": Out(schedule_policy(config)),
             "records": Out(config.address_bits),
@@ -177,23 +168,23 @@ class Registers(wiring.Component):
                     window.valid.eq(slave.word[0]), window.base.eq(base), window.last.eq(last)]
 
     def _start_chain(self, m):
-        slave, chain = self._slave, self.o_chain
+        slave, start = self._slave, self.o_chain
         address = self._address("chain_address")
         m.d.comb += [
             slave.accepts.chain_start.eq(~address[self.config.address_bits:].any()),
             # The answer waits until what was written was taken.
             slave.slow.eq(slave.strobe.table_page | (slave.strobe.chain_start & slave.word[0])),
-            slave.done.eq((chain.valid & chain.ready) | (self.o_table.valid & self.o_table.ready)),
+            slave.done.eq((start.valid & start.ready) | (self.o_table.valid & self.o_table.ready)),
         ]
         with m.If(slave.strobe.chain_start & slave.word[0]):
             m.d.sync += [
-                chain.valid.eq(1),
-                chain.payload.address.eq(address),
-                chain.payload.limit.eq(self._stored["chain_limit"]),
-                chain.payload.tag.eq(self._stored["chain_tag"]),
+                start.valid.eq(1),
+                start.payload.address.eq(address),
+                start.payload.limit.eq(self._stored["chain_limit"]),
+                start.payload.tag.eq(self._stored["chain_tag"]),
             ]
-        with m.Elif(chain.ready):
-            m.d.sync += chain.valid.eq(0)
+        with m.Elif(start.ready):
+            m.d.sync += start.valid.eq(0)
 
     def _give_orders(self, m):
         slave, stored = self._slave, self._stored

@@ -201,6 +201,8 @@ class Descriptors(wiring.Component):
         m.d.comb += is_beyond.eq((entry.source[bits:] != 0) | (
             (entry.kind == CopyKind.COPY.value) & (entry.destination[bits:] != 0)))
         m.d.comb += [task.command[name].eq(entry[name]) for name, _ in copy_command(self.config)]
+        # Of a kind that is unknown, but refused, what is always one of those known.
+        m.d.comb += task.command.kind.eq(entry.kind[0])
         m.d.comb += output.payload.is_fence.eq(entry.flags[FLAG_FENCE])
         with m.If(~is_known):
             m.d.comb += task.fault.eq(CopyError.KIND)

@@ -92,14 +92,16 @@ def test_random_commands(bus_bytes, stall):
 @pytest.mark.parametrize("kind", ["read", "write"])
 @pytest.mark.parametrize("bus_bytes", [8, 32])
 def test_faults_do_not_reach_the_next_command(bus_bytes, kind):
-    low = SIZE // 4 if kind == "read" else SIZE // 2 + 1000
+    source = SIZE // 4
+    low = source if kind == "read" else SIZE // 2 + 1000
     bench = Bench(make_config(bus_bytes), bus_bytes, shuffle=True, faults=(low, low + 2500),
                   fault_kind=kind)
     scene = bench.scene
-    for index in range(30):
+    for index in range(20):
         rows = scene.rng.randrange(1, 4)
         scene.copy(row_bytes=scene.rng.randrange(1, 500), rows=rows, source_stride=600,
-                   source=low - 1500 + scene.rng.randrange(3000), feed=rows == 1 and index % 3 == 0)
+                   source=source - 1500 + scene.rng.randrange(3000),
+                   feed=rows == 1 and index % 3 == 0)
     assert {result.error for result in scene.results} == {
         golden.CopyError.NONE, golden.CopyError[kind.upper()]}
     bench.run(seed=1, stall=0.3)
@@ -380,12 +382,10 @@ def test_latency():
 
 
 @pytest.mark.parametrize("bus_bytes", [8, 16, 32, 64])
-@pytest.mark.parametrize("shift, rest", [(0, 0), (3, 1), (-3, 1)])
-def test_throughput(bus_bytes, shift, rest):
-    """64 bytes at a time, as many as fit in 2 KiB: beats follow each other, also across commands.
-
-    ``rest``: rows of which source and destination lie differently have a beat more to read, or
-    to write; of those that must wait for their second beat, each costs a cycle.
+@pytest.mark.parametrize("shift", [0, 3, -3])
+def test_throughput(bus_bytes, shift):
+    """64 bytes at a time: beats follow each other, also across commands. Where the destination is
+    ``shift`` bytes later in its beat than the source, or earlier, a beat more is written, or read.
     """
     config = make_config(bus_bytes, bursts=32, burst_bytes=512)
     bench, events = Bench(config, 9, latency=5), {}

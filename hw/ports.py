@@ -3,7 +3,8 @@
 A port is named by its path in the signature, joined with ``_``: the stream ``i_command`` becomes
 ``i_command_valid``, ``i_command_ready`` and ``i_command_payload``, a struct payload being one
 vector whose layout the sidecar tells. An interface of AXI channels gets the conventional names, one
-port per field: ``m_axi_awvalid``, ``m_axi_awready``, ``m_axi_awaddr``.
+port per field: ``m_axi_awvalid``, ``m_axi_awready``, ``m_axi_awaddr``; so does a stream whose name
+begins with ``s_axis`` or ``m_axis``: ``s_axis_tvalid``, ``s_axis_tdata``.
 """
 
 import enum as python_enum
@@ -16,6 +17,7 @@ from amaranth.lib.wiring import In
 
 __all__ = ["Port", "convertible", "describe_shape", "flatten_ports"]
 
+AXIS_PREFIXES = ("s_axis", "m_axis")
 AXI_CHANNELS = frozenset({"aw", "w", "b", "ar", "r"})
 
 
@@ -73,6 +75,8 @@ def _walk_array(member, value, name, dimensions):
             yield from _walk_array(member, element, f"{name}_{index}", dimensions[1:])
     elif member.is_port:
         yield Port(name, Value.cast(value), member.flow == In, member.shape)
+    elif _is_stream(member.signature) and name.startswith(AXIS_PREFIXES):
+        yield from _walk_stream(member.signature, value, name, None, f"{name}_t")
     elif _is_stream(member.signature):
         yield from _walk_stream(member.signature, value, name, f"{name}_payload", f"{name}_")
     elif _is_axi(member.signature):

@@ -1,6 +1,6 @@
 """The hash attention unit: wiring of its sub-units."""
 
-from amaranth.hdl import Array, Module, Value
+from amaranth.hdl import Array, Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -17,18 +17,19 @@ from hw.attention.layouts import (
     encode_request,
     result_beat,
     row_beat,
-    token_item,
 )
 from hw.attention.paging import Paging
 from hw.attention.registers import REGISTER_ADDRESS_BITS, Registers
 from hw.attention.results import Results
 from hw.attention.retrieval import Retrieval
 from hw.bus import axi4, axil
+from hw.bus.axi4 import connect_channels
 from hw.bus.read_mux import ReadMux
 from hw.bus.traffic import Traffic
 from hw.config import AttentionConfig
 from hw.shared import Once
-from hw.stream import Arbiter, Fork, Queue, SkidBuffer
+from hw.stream import Arbiter, Fork, Queue
+from hw.stream.skid import connect_sliced
 
 __all__ = ["AttentionUnit"]
 
@@ -119,7 +120,7 @@ class AttentionUnit(wiring.Component):
         connect(m, front.o_lookup, contexts.i_lookup)
         connect(m, contexts.o_view, front.i_view)
         connect(m, front.o_length, contexts.i_length)
-        connect(m, front.o_append, append.i)
+        connect_sliced(m, "append_slice", front.o_append, append.i)
         connect(m, append.o_done, front.i_appended)
         connect(m, front.o_issued, results.i_issued)
         connect(m, front.o_status, results.i_status)
@@ -138,8 +139,8 @@ class AttentionUnit(wiring.Component):
         """One encoder serves queries and keys; codes return to whoever asked, in order."""
         m.submodules.encode_arbiter = arbiter = Arbiter(encode_request(self.config), count=2)
         m.submodules.encode_order = order = Queue(1, depth=4)
-        wiring.connect(m, front.o_encode, arbiter.i[0])
-        wiring.connect(m, append.o_encode, arbiter.i[1])
+        connect_sliced(m, "query_slice", front.o_encode, arbiter.i[0])
+        connect_sliced(m, "key_slice", append.o_encode, arbiter.i[1])
         wiring.connect(m, front.o_weight, encoder.i_weight)
         askers = (front.i_encoded, append.i_encoded)
         m.d.comb += [
@@ -161,20 +162,17 @@ class AttentionUnit(wiring.Component):
     def _connect_query(self, m, front, retrieval, fetch, paging, heads, results):
         """Job -> tokens -> rows, which all heads of the group share -> states."""
         connect = wiring.connect
-        connect(m, front.o_job, retrieval.i)
-        connect(m, retrieval.o_job, fetch.i_job)
-        # A register slice: both sides lie far apart, and a token's kind steers much of the fetch.
-        m.submodules.token_slice = token_slice = SkidBuffer(token_item(self.config))
-        connect(m, retrieval.o_token, token_slice.i)
-        connect(m, token_slice.o, fetch.i_token)
+        connect_sliced(m, "search_slice", front.o_job, retrieval.i)
+        connect_sliced(m, "job_slice", retrieval.o_job, fetch.i_job)
+        connect_sliced(m, "token_slice", retrieval.o_token, fetch.i_token)
         connect(m, retrieval.o_counts, results.i_counts)
         connect(m, fetch.paging, paging.fetch)
         connect(m, fetch.o_status, results.i_fetch)
         row = row_beat(self.config)
         m.submodules.key_fork = key_fork = Fork(row, count=len(heads))
         m.submodules.value_fork = value_fork = Fork(row, count=len(heads))
-        connect(m, fetch.o_key, key_fork.i)
-        connect(m, fetch.o_value, value_fork.i)
+        connect_sliced(m, "key_row_slice", fetch.o_key, key_fork.i)
+        connect_sliced(m, "value_row_slice", fetch.o_value, value_fork.i)
         for index, head in enumerate(heads):
             connect(m, front.o_query[index], head.i_query)
             connect(m, key_fork.o[index], head.i_key)
@@ -224,17 +222,3 @@ class AttentionUnit(wiring.Component):
             registers.counters.eq(counters.values),
             registers.busy.eq(~counters.idle),
         ]
-
-
-def connect_channels(m, master, port, names):
-    """Connect some channels of a bus to a port of the component at hand, ids widened.
-
-    ``master`` may have a narrower id than ``port``: it gets the low bits of what comes back.
-    """
-    for name in names:
-        inner, outer = getattr(master, name), getattr(port, name)
-        outward = name in ("ar", "aw", "w")
-        source, target = (inner, outer) if outward else (outer, inner)
-        m.d.comb += [target.valid.eq(source.valid), source.ready.eq(target.ready)]
-        for field, _ in source.payload.shape():
-            m.d.comb += Value.cast(target.payload[field]).eq(Value.cast(source.payload[field]))

@@ -4,13 +4,15 @@ Each channel is a stream whose payload has the AXI field names without the chann
 a member ``m_axi`` of an emitted unit has the ports ``m_axi_awvalid``, ``m_axi_awaddr`` and so on.
 """
 
+from amaranth.hdl import Value
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from hw.checks import check_int
 
-__all__ = ["Burst", "ReadSignature", "Response", "Signature", "WriteSignature", "beat_size"]
+__all__ = ["Burst", "ReadSignature", "Response", "Signature", "WriteSignature", "beat_size",
+           "connect_channels"]
 
 # Normal, non-cacheable, bufferable; unprivileged, secure, data.
 CACHE = 0b0011
@@ -124,3 +126,17 @@ class WriteSignature(_Axi4):
 
     def __init__(self, address_bits, data_bytes, id_bits):
         super().__init__(address_bits, data_bytes, id_bits, ("aw", "w", "b"))
+
+
+def connect_channels(m, master, port, names):
+    """Connect some channels of a bus to a port of the component at hand, ids widened.
+
+    ``master`` may have a narrower id than ``port``: it gets the low bits of what comes back.
+    """
+    for name in names:
+        inner, outer = getattr(master, name), getattr(port, name)
+        outward = name in ("ar", "aw", "w")
+        source, target = (inner, outer) if outward else (outer, inner)
+        m.d.comb += [target.valid.eq(source.valid), source.ready.eq(target.ready)]
+        for field, _ in source.payload.shape():
+            m.d.comb += Value.cast(target.payload[field]).eq(Value.cast(source.payload[field]))

@@ -66,3 +66,11 @@ class SkidBuffer(wiring.Component):
 
         m.d.comb += self.i.ready.eq(~spare_valid)
         return m
+
+
+def connect_sliced(m, name, source, target):
+    """Connect a stream through a register slice: between parts that lie far apart on a chip, so
+    that neither's ready reaches into the other."""
+    m.submodules[name] = register = SkidBuffer(source.payload.shape())
+    wiring.connect(m, source, register.i)
+    wiring.connect(m, register.o, target)

@@ -8,6 +8,7 @@ from hw.bus import axil
 from hw.bus.register_slave import RegisterSlave
 from hw.config import StreamingConfig
 from hw.streaming.checks import check_config
+from hw.streaming.counters import COUNTER_BITS
 from hw.streaming.descriptors import chain
 from hw.streaming.layouts import schedule_policy, windows
 from hw.streaming.page_finder import PAGE_BITS, page_entry
@@ -21,10 +22,9 @@ from hw.streaming.register_map import (
 )
 from hw.streaming.reports import EVENT_BITS, MASK_BITS, Cause
 
-__all__ = ["COUNTER_BITS", "REGISTER_ADDRESS_BITS", "Registers"]
+__all__ = ["REGISTER_ADDRESS_BITS", "Registers"]
 
 REGISTER_ADDRESS_BITS = 12
-COUNTER_BITS = 32
 
 
 class Registers(wiring.Component):

@@ -81,4 +81,4 @@ def test_latencies():
     results = scene.run()
     latencies = [results[index].output_cycle - results[index].start_cycle for index in alone]
     behind = results[last].end_cycle - results[first].end_cycle
-    assert (latencies, behind) == ([255, 284, 473], 467)
+    assert (latencies, behind) == ([258, 287, 475], 473)

@@ -10,14 +10,11 @@ from collections import deque
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
-import numpy as np
-
 from golden.checks import check_int
-from golden.memory.dram import Trace
 from golden.memory.place import place_of
 from hw.memory.timings import RULES, Command, Scope
 
-__all__ = ["Run", "Scheduler", "Settings", "run"]
+__all__ = ["Scheduler", "Settings", "Waiting"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,60 +270,3 @@ class Scheduler:
             idle = row is not None and now - self.used[bank] >= self.settings.idle_limit
             if idle and (bank, row) not in wanted and self._try(now, Command.PRE, bank):
                 return
-
-
-@dataclass(frozen=True, eq=False)
-class Run:
-    """A stream carried out.
-
-    ``trace`` is the :class:`Trace` of commands. ``accepted`` and ``done``, int64 arrays [n], are
-    nCK: when each request entered a queue, and the end of its data. ``cycles`` is the end of all.
-    """
-
-    trace: Trace
-    accepted: np.ndarray
-    done: np.ndarray
-    cycles: int
-
-    def use(self, part):
-        """Share of the data bus's time in which it carried data."""
-        return len(self.done) * part.burst / self.cycles
-
-
-def run(part, lines, writes, settings=None, outstanding=32):
-    """Carry out requests in the order given, as fast as may be.
-
-    Parameters
-    ----------
-    part : Part
-    lines, writes : integer array [n] and bool array [n]
-    settings : Settings, optional
-    outstanding : int
-        So many requests may be accepted and not done. At most one is accepted per decision.
-
-    Returns
-    -------
-    Run
-    """
-    settings = Settings() if settings is None else settings
-    scheduler = Scheduler(part, settings)
-    lines, writes = np.asarray(lines).tolist(), np.asarray(writes, bool).tolist()
-    accepted, done = np.zeros(len(lines), np.int64), np.zeros(len(lines), np.int64)
-    ends = deque()
-    now = taken = left = 0
-    while left < len(lines) or ends:
-        now += settings.step
-        while ends and ends[0] <= now:
-            ends.popleft()
-        flying = taken - left + len(ends)
-        if taken < len(lines) and flying < outstanding and scheduler.room(writes[taken]):
-            scheduler.accept(now, taken, lines[taken], writes[taken])
-            accepted[taken] = now
-            taken += 1
-        served = scheduler.decide(now)
-        if served is not None:
-            end = now + (part.cwl if served.write else part.cl) + part.burst
-            done[served.index] = end
-            ends = deque(sorted([*ends, end]))
-            left += 1
-    return Run(Trace.of(scheduler.log), accepted, done, now)

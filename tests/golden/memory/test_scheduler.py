@@ -9,7 +9,8 @@ from golden.memory import requests
 from golden.memory.dram import check
 from golden.memory.limits import ideal_latency, mixed_bound, refresh_limited, sustained_bound
 from golden.memory.place import Place, line_count, line_of, place_of
-from golden.memory.scheduler import Scheduler, Settings, run
+from golden.memory.run import run
+from golden.memory.scheduler import Scheduler, Settings
 from hw.memory.timings import DDR5_4800, LPDDR5_6400, PARTS, Command
 
 parts = pytest.mark.parametrize("part", PARTS.values(), ids=PARTS)

@@ -4,9 +4,8 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.bus import axi4
 from hw.bus.read_port import ReadPort
-from hw.checks import check_int
+from hw.bus.write_port import WritePort
 from hw.config import StreamingConfig
 from hw.stream import Fork
 from hw.streaming.checks import check_config
@@ -31,9 +30,9 @@ class CopyEngine(wiring.Component):
     A read is asked for when there is room for its beats, and a write when all its beats are there:
     the engine never keeps a bus waiting, and may share it with anything.
 
-    **Latency**: 6 cycles from a command to ``bus.ar``. With a memory that answers n cycles later, a
-    copy of one aligned beat is on ``axi.aw`` n + 4 cycles after ``bus.ar``, and done 2 cycles after
-    its response.
+    **Latency**: 6 cycles from a command to ``read.ar``. With a memory that answers in n cycles, a
+    copy of one aligned beat is on ``write.aw`` n + 4 cycles after ``read.ar``, its beat a cycle
+    later, and it is done 1 cycle after its response.
 
     **Throughput**: 1 beat read and written per cycle, in rows and commands of any size, as long as
     ``config.bursts`` bursts and the buffer of `CopyReader` bridge the memory's latency. Rows whose
@@ -48,15 +47,14 @@ class CopyEngine(wiring.Component):
     Parameters
     ----------
     config : StreamingConfig
-    id_bits : int
-        Width of the ids of ``axi``; the id is 0.
 
     Members
     -------
     i : ``In(stream.Signature(copy_task(config)))``
         Commands.
-    bus : ``Out(ReadPort(address_bits, bus_bytes))``
-    axi : ``Out(axi4.WriteSignature(address_bits, bus_bytes, id_bits))``
+    read : ``Out(ReadPort(address_bits, bus_bytes))``
+    write : ``Out(WritePort(address_bits, bus_bytes))``
+        The memory.
     o_feed : ``Out(stream.Signature(link_beat(config)))``
         One frame per FEED.
     o_done : ``Out(stream.Signature(copy_done(config)))``
@@ -72,13 +70,12 @@ class CopyEngine(wiring.Component):
         Commands were taken that have not ended.
     """
 
-    def __init__(self, config: StreamingConfig, *, id_bits=1):
+    def __init__(self, config: StreamingConfig):
         self._config = check_config("CopyEngine", config)
-        self._id_bits = check_int("CopyEngine id_bits", id_bits, minimum=1)
         super().__init__({
             "i": In(stream.Signature(copy_task(config))),
-            "bus": Out(ReadPort(config.address_bits, config.bus_bytes)),
-            "axi": Out(axi4.WriteSignature(config.address_bits, config.bus_bytes, id_bits)),
+            "read": Out(ReadPort(config.address_bits, config.bus_bytes)),
+            "write": Out(WritePort(config.address_bits, config.bus_bytes)),
             "o_feed": Out(stream.Signature(link_beat(config))),
             "o_done": Out(stream.Signature(copy_done(config))),
             "windows": In(windows(config)),
@@ -90,10 +87,6 @@ class CopyEngine(wiring.Component):
     def config(self) -> StreamingConfig:
         return self._config
 
-    @property
-    def id_bits(self):
-        return self._id_bits
-
     def elaborate(self, platform):
         m = Module()
         config = self.config
@@ -103,13 +96,13 @@ class CopyEngine(wiring.Component):
         m.submodules.reader = reader = CopyReader(config)
         m.submodules.align = align = CopyAlign(config)
         m.submodules.feed = feed = CopyFeed(config)
-        m.submodules.writer = writer = CopyWriter(config, id_bits=self.id_bits)
+        m.submodules.writer = writer = CopyWriter(config)
         is_aborted, drains = Signal(), Signal()
         for source, sink in (
             (check.o, rows.i), (rows.o, fork.i),
-            (fork.o[1], align.i_row), (reader.bus, wiring.flipped(self.bus)),
+            (fork.o[1], align.i_row), (reader.bus, wiring.flipped(self.read)),
             (reader.o, align.i_beat), (align.o, feed.i), (feed.o, writer.i),
-            (feed.o_feed, wiring.flipped(self.o_feed)), (writer.axi, wiring.flipped(self.axi)),
+            (feed.o_feed, wiring.flipped(self.o_feed)), (writer.bus, wiring.flipped(self.write)),
             (writer.o_done, wiring.flipped(self.o_done)),
         ):
             wiring.connect(m, source, sink)

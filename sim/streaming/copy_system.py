@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.bus import axi4
 from hw.bus.read_mux import ReadMux
+from hw.bus.write_mux import WriteMux
 from hw.config import StreamingConfig
 from hw.streaming.copy import CopyEngine
 from hw.streaming.descriptors import Descriptors, chain
@@ -15,7 +16,7 @@ __all__ = ["CopySystem"]
 
 
 class CopySystem(wiring.Component):
-    """`Descriptors`, `CopyEngine` and `ReadMux` wired as in the streaming engine.
+    """`Descriptors`, `CopyEngine` and the two bus multiplexers wired as in the streaming engine.
 
     Parameters
     ----------
@@ -44,19 +45,22 @@ class CopySystem(wiring.Component):
         config = self.config
         m.submodules.descriptors = descriptors = Descriptors(config)
         m.submodules.engine = engine = CopyEngine(config)
-        m.submodules.mux = mux = ReadMux(
+        m.submodules.reads = reads = ReadMux(
             address_bits=config.address_bits, data_bytes=config.bus_bytes, ports=2)
+        m.submodules.writes = writes = WriteMux(
+            address_bits=config.address_bits, data_bytes=config.bus_bytes, ports=1)
         for source, sink in (
             (wiring.flipped(self.i_chain), descriptors.i_chain),
             (wiring.flipped(self.i_command), descriptors.i_command),
             (descriptors.o, engine.i),
-            (engine.bus, mux.port[0]),
-            (descriptors.bus, mux.port[1]),
-            (mux.axi.ar, wiring.flipped(self.m_axi.ar)),
-            (wiring.flipped(self.m_axi.r), mux.axi.r),
-            (engine.axi.aw, wiring.flipped(self.m_axi.aw)),
-            (engine.axi.w, wiring.flipped(self.m_axi.w)),
-            (wiring.flipped(self.m_axi.b), engine.axi.b),
+            (engine.read, reads.port[0]),
+            (descriptors.bus, reads.port[1]),
+            (engine.write, writes.port[0]),
+            (reads.axi.ar, wiring.flipped(self.m_axi.ar)),
+            (wiring.flipped(self.m_axi.r), reads.axi.r),
+            (writes.axi.aw, wiring.flipped(self.m_axi.aw)),
+            (writes.axi.w, wiring.flipped(self.m_axi.w)),
+            (wiring.flipped(self.m_axi.b), writes.axi.b),
             (engine.o_feed, wiring.flipped(self.o_feed)),
             (engine.o_done, wiring.flipped(self.o_done)),
         ):

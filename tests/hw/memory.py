@@ -143,14 +143,24 @@ class MemoryModel:
 
     def serve_axi_writes(self, bus):
         """Return a testbench that answers ``aw``, ``w`` and ``b`` of an AXI4 signature."""
+        return self._writer(bus, ("addr", "len"), "strb", "resp", has_id=True)
+
+    def serve_write_port(self, port):
+        """Return a testbench that answers a `WritePort`."""
+        return self._writer(port, ("address", "length"), "strobe", "response", has_id=False)
+
+    def _writer(self, bus, request, strobe_name, response_name, *, has_id):
+        address_name, length_name = request
+
         async def serve(ctx):
-            width = len(bus.w.payload.strb)
+            width = len(bus.w.payload[strobe_name])
             addresses, beats, answers = deque(), deque(), deque()
             now = 0
             while True:
                 answered = bool(answers) and answers[0][0] <= now
                 if answered:
-                    ctx.set(bus.b.payload, {"id": answers[0][1], "resp": answers[0][2]})
+                    payload = {response_name: answers[0][2]}
+                    ctx.set(bus.b.payload, {**payload, "id": answers[0][1]} if has_id else payload)
                 ctx.set(bus.b.valid, answered)
                 take_address = not self.shuffle or self.rng.random() < 0.5
                 take_data = not self.shuffle or self.rng.random() < 0.5
@@ -161,9 +171,10 @@ class MemoryModel:
                 if answered and b_ready:
                     answers.popleft()
                 if aw_valid and take_address:
-                    addresses.append((aw["addr"], aw["len"], aw["id"]))
+                    addresses.append(
+                        (aw[address_name], aw[length_name], aw["id"] if has_id else 0))
                 if w_valid and take_data:
-                    beats.append((w["data"], w["strb"], w["last"]))
+                    beats.append((w["data"], w[strobe_name], w["last"]))
                 while addresses and len(beats) > addresses[0][1]:
                     address, length, identity = addresses.popleft()
                     response = self._write_burst(

@@ -62,8 +62,8 @@ class Bench:
             sinks={"o_done": len(scene.commands), "o_feed": None},
             inputs={"windows": window_fields(scene.windows)},
             seed=seed, stall_probability=stall, timeout_cycles=timeout,
-            testbenches=[memory.serve_read_port(engine.bus),
-                         self.model.serve_axi_writes(engine.axi),
+            testbenches=[memory.serve_read_port(engine.read),
+                         self.model.serve_write_port(engine.write),
                          *([watch(engine)] if watch else [])])
         assert [{**done, "error": done["error"].value} for done in result.outputs["o_done"]] == (
             scene.done())
@@ -167,7 +167,7 @@ def test_done_after_last_response():
         bench.scene.random()
     bench.scene.bad()
     result = bench.run(watch=lambda engine: watch(
-        events, responses=engine.axi.b.valid & engine.axi.b.ready))
+        events, responses=engine.write.b.valid & engine.write.b.ready))
     bursts = 0
     for command, cycle in zip(bench.scene.results, result.output_cycles["o_done"], strict=True):
         bursts += len(command.writes)
@@ -181,8 +181,8 @@ def test_response_counter_cannot_overflow():
     for _ in range(24):
         bench.scene.copy(row_bytes=1)
     bench.run(watch=lambda engine: watch(
-        events, issued=engine.axi.aw.valid & engine.axi.aw.ready,
-        answered=engine.axi.b.valid & engine.axi.b.ready))
+        events, issued=engine.write.aw.valid & engine.write.aw.ready,
+        answered=engine.write.b.valid & engine.write.b.ready))
     assert len(events["issued"]) == len(events["answered"]) == 24
     outstanding = [issued - sum(cycle < at for cycle in events["answered"])
                    for issued, at in enumerate(events["issued"], 1)]
@@ -204,10 +204,10 @@ def test_done_that_is_not_taken_holds_up_no_response():
 
     result = run_stream_test(
         engine, feeds={}, sinks={"o_feed": None}, seed=1, quiet_cycles=150,
-        testbenches=[give, model.serve_read_port(engine.bus),
-                     model.serve_axi_writes(engine.axi),
-                     watch(events, answered=engine.axi.b.valid & engine.axi.b.ready,
-                           waits=engine.axi.b.valid & ~engine.axi.b.ready)])
+        testbenches=[give, model.serve_read_port(engine.read),
+                     model.serve_write_port(engine.write),
+                     watch(events, answered=engine.write.b.valid & engine.write.b.ready,
+                           waits=engine.write.b.valid & ~engine.write.b.ready)])
     assert result.cycles >= 150
     assert len(events["answered"]) == config.bursts
     assert "waits" not in events
@@ -224,9 +224,9 @@ def test_aw_w_order(bus_bytes):
     bench.reads = MemoryModel(size=SIZE, latency=9, shuffle=True, seed=5)
     assert bench.reads.data == bench.model.data
     bench.run(watch=lambda engine: watch(
-        events, issued=engine.axi.aw.valid & engine.axi.aw.ready,
-        beat=engine.axi.w.valid & engine.axi.w.ready,
-        last=engine.axi.w.valid & engine.axi.w.payload.last))
+        events, issued=engine.write.aw.valid & engine.write.aw.ready,
+        beat=engine.write.w.valid & engine.write.w.ready,
+        last=engine.write.w.valid & engine.write.w.payload.last))
     assert len(events["issued"]) == len(events["last"]) == len(bench.model.writes)
     beats = iter(events["beat"])
     for issued, last, (_, count) in zip(
@@ -288,8 +288,8 @@ def test_abort(begin, cycles):
         engine, feeds={"i": [{"command": fields(command)} for command in scene.commands]},
         sinks={"o_done": len(scene.commands), "o_feed": None}, seed=begin,
         inputs={"windows": window_fields(scene.windows)},
-        testbenches=[abort, bench.model.serve_read_port(engine.bus),
-                     bench.model.serve_axi_writes(engine.axi)])
+        testbenches=[abort, bench.model.serve_read_port(engine.read),
+                     bench.model.serve_write_port(engine.write)])
     done = result.outputs["o_done"]
     assert [item["tag"] for item in done] == [command.tag for command in scene.commands]
     errors = [item["error"] for item in done]
@@ -348,8 +348,8 @@ def test_drained_by_abort():
         engine, feeds={"i": [{"command": fields(command)} for command in (small, large, small)]},
         sinks={"o_done": 3, "o_feed": None}, seed=1,
         inputs={"windows": [{"valid": 1, "base": 1 << 50, "last": (1 << 60) - 1}, {}]},
-        testbenches=[abort, model.serve_read_port(engine.bus),
-                     model.serve_axi_writes(engine.axi)])
+        testbenches=[abort, model.serve_read_port(engine.read),
+                     model.serve_write_port(engine.write)])
     assert [done["error"] for done in result.outputs["o_done"]] == [
         CopyError.NONE, CopyError.ABORTED, CopyError.ABORTED]
     assert len(model.writes) > 1
@@ -365,8 +365,8 @@ def test_latency():
     bench.scene.copy(row_bytes=16, source=32, offset=0)
     bench.scene.bad()
     result = bench.run(watch=lambda engine: watch(
-        events, ar=engine.bus.ar.valid, aw=engine.axi.aw.valid, w=engine.axi.w.valid,
-        b=engine.axi.b.valid))
+        events, ar=engine.read.ar.valid, aw=engine.write.aw.valid, w=engine.write.w.valid,
+        b=engine.write.b.valid))
     start, refused = result.input_cycles["i"]
     done, answered = result.output_cycles["o_done"]
     assert events["ar"] == [start + 6]
@@ -393,7 +393,7 @@ def test_throughput(bus_bytes, shift):
         bench.scene.copy(row_bytes=64, source=64 + max(0, -shift),
                          offset=max(0, shift) - bench.scene.free % 64 + 64)
     bench.run(watch=lambda engine: watch(
-        events, w=engine.axi.w.valid & engine.axi.w.ready))
+        events, w=engine.write.w.valid & engine.write.w.ready))
     beats = events["w"]
     row_beats = 64 // bus_bytes + (shift > 0)
     assert len(beats) == 32 * row_beats
@@ -402,11 +402,6 @@ def test_throughput(bus_bytes, shift):
 
 
 def test_configuration_is_checked():
-    config = make_config()
     for part in (CopyEngine, CopyAlign, CopyCheck, CopyFeed, CopyReader, CopyRows, CopyWriter):
         with pytest.raises(TypeError, match=f"{part.__name__} config must be a StreamingConfig"):
             part(None)
-    for part in (CopyEngine, CopyWriter):
-        assert part(config, id_bits=3).id_bits == 3
-        with pytest.raises(ValueError, match=f"{part.__name__} id_bits must be at least 1, not 0"):
-            part(config, id_bits=0)

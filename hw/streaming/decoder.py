@@ -7,31 +7,33 @@ from amaranth.lib.wiring import In, Out
 from hw.config import StreamingConfig
 from hw.streaming.barrier import FrameBarrier
 from hw.streaming.block_scale import block_beats
-from hw.streaming.checks import check_fixed_rate
+from hw.streaming.checks import check_config
 from hw.streaming.dispatch import Dispatch, Path
 from hw.streaming.fixed import FixedDecoder
+from hw.streaming.huffman.decoder import HuffmanDecoder
 from hw.streaming.layouts import chunk_begin, decode_fault, payload_beat, stored_beat
 from hw.streaming.planes import Planes
 from hw.streaming.quantiser import Quantiser
+from hw.streaming.walker import fixed_formats
 
 __all__ = ["Decoder"]
 
 
 class Decoder(wiring.Component):
-    """Turns payloads of the fixed-rate formats into stored rows.
+    """Turns payloads into stored rows.
 
     Of each frame begun come its rows, in the order of the wire (K, V of token 0, K, V of token 1,
     ...), then its fault. Only when that is taken follow the rows of the next frame. Rows are always
     whole; of a payload that is cut, or that cannot be decoded, fewer may come, and the last of them
     may hold anything.
 
-    **Latency**: `latency` cycles from a row's last payload beat to its first
+    **Latency**: of fixed-rate formats `latency` cycles from a row's last payload beat to its first
     stored beat (MXINT8: `FixedDecoder.LATENCY` + `Planes.LATENCY`), 1 cycle from the last stored
-    beat to the fault.
+    beat to the fault. Of entropy-coded formats that of `HuffmanDecoder`, `Quantiser`, `Planes`.
 
-    **Throughput**: that of `FixedDecoder`, a stored beat per cycle at most. A cycle passes between
-    frames; where MXINT8 and other formats follow each other, the next begins when the last has
-    ended.
+    **Throughput**: that of `FixedDecoder` and `HuffmanDecoder`, a stored beat per cycle at most.
+    Between frames pass the cycles that these say; where MXINT8, other fixed-rate formats and
+    entropy-coded ones follow each other, the next begins when the last has ended.
 
     **Numerics**: ``golden.streaming.payload.decode_payload``, then
     ``golden.streaming.convert.stored_rows``.
@@ -41,7 +43,6 @@ class Decoder(wiring.Component):
     Parameters
     ----------
     config : StreamingConfig
-        With formats of fixed rate only.
 
     Members
     -------
@@ -56,7 +57,7 @@ class Decoder(wiring.Component):
     """
 
     def __init__(self, config: StreamingConfig):
-        self._config = check_fixed_rate("Decoder", config)
+        self._config = check_config("Decoder", config)
         super().__init__({
             "i_begin": In(stream.Signature(chunk_begin(config))),
             "i_payload": In(stream.Signature(payload_beat(config))),
@@ -88,9 +89,13 @@ class Decoder(wiring.Component):
         wiring.connect(m, barrier.o, wiring.flipped(self.o_stored))
         wiring.connect(m, barrier.o_fault, wiring.flipped(self.o_fault))
 
-        m.submodules.fixed = fixed = FixedDecoder(config)
-        wiring.connect(m, fixed.o_stored, planes.i_stored)
-        self._connect(m, fixed, dispatch, quantiser, barrier, paths=(Path.FIXED, Path.STORED))
+        if fixed_formats(config):
+            m.submodules.fixed = fixed = FixedDecoder(config)
+            wiring.connect(m, fixed.o_stored, planes.i_stored)
+            self._connect(m, fixed, dispatch, quantiser, barrier, paths=(Path.FIXED, Path.STORED))
+        if config.huffman_bits:
+            m.submodules.coded = coded = HuffmanDecoder(config)
+            self._connect(m, coded, dispatch, quantiser, barrier, paths=(Path.CODED,))
 
         m.d.comb += [
             dispatch.ends.eq(self.o_fault.valid & self.o_fault.ready),

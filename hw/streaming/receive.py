@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.config import StreamingConfig
-from hw.streaming.checks import check_fixed_rate
+from hw.streaming.checks import check_config
 from hw.streaming.decoder import Decoder
 from hw.streaming.layouts import expected_chunk, link_beat, stored_beat, verdict
 from hw.streaming.receiver import FrameReceiver
@@ -31,7 +31,6 @@ class ReceivePath(wiring.Component):
     Parameters
     ----------
     config : StreamingConfig
-        With formats of fixed rate only.
 
     Members
     -------
@@ -51,7 +50,7 @@ class ReceivePath(wiring.Component):
     """
 
     def __init__(self, config: StreamingConfig):
-        self._config = check_fixed_rate("ReceivePath", config)
+        self._config = check_config("ReceivePath", config)
         super().__init__({
             "i_link": In(stream.Signature(link_beat(config))),
             "o_lookup": Out(stream.Signature(32)),

@@ -8,10 +8,10 @@ from hw.config import WIRE_FORMATS, StreamingConfig
 from hw.streaming.layouts import expected_chunk, stored_beat, verdict
 from hw.streaming.receive import ReceivePath
 
-FIXED = tuple(name for name in WIRE_FORMATS if not name.startswith("HUFFMAN"))
+CODED = tuple(name for name in WIRE_FORMATS if name.startswith("HUFFMAN"))
 
 
-def make_config(bus_bytes, *, head_dim=32, block=32, formats=FIXED):
+def make_config(bus_bytes, *, head_dim=32, block=32, formats=tuple(WIRE_FORMATS)):
     return StreamingConfig(head_dim=head_dim, bus_bytes=bus_bytes, exponent_block=block,
                            chunk_tokens=64, chunks=64, formats=formats)
 
@@ -21,6 +21,7 @@ CONFIGS = {
     "narrow": make_config(8),
     "whole_row": make_config(16, head_dim=64, block=64),
     "wide": make_config(64, head_dim=64),
+    "coded_only": make_config(16, formats=CODED),
     "d128_8": make_config(8, head_dim=128),
     "d128_16": make_config(16, head_dim=128),
     "d128_32": make_config(32, head_dim=128),

@@ -47,8 +47,8 @@ JOB_FIELDS = (
     JobField("stages", 1, 256, 1, "Stages of the schedule"),
     JobField("tick_log2", 0, 15, 0, "A tick is 2^tick_log2 cycles"),
     JobField("rule", 0, 1, 0, "Dependencies: 0 the paper's, 1 strict"),
-    JobField("stream_outstanding", 1, "outstanding", 2, "Requests in flight on the link"),
-    JobField("compute_outstanding", 1, "outstanding", 2, "Requests in flight for computing"),
+    JobField("stream_outstanding", 1, "outstanding", 1, "Requests in flight on the link"),
+    JobField("compute_outstanding", 1, "outstanding", 1, "Requests in flight for computing"),
     JobField("scan", 1, 255, 32, "Entries or columns looked at in a search"),
     JobField("stream_ahead", 0, 255, 255, "Stages that the link may be ahead"),
     JobField("compute_ahead", 0, 255, 255, "Stages that computing may be ahead"),
@@ -147,7 +147,7 @@ def to_markdown() -> str:
         "outside a register's range, a job's register or `job_start` while\na job runs, a "
         "`table_page` with `table_index` above the table or more than 24 bits, a "
         "`window_enter` with a window that does not exist,\na base above the last byte, or an "
-        "address too wide.",
+        "address too wide: there, in\n`chain_start`, or of a job.",
         REGISTERS)
 
 

@@ -126,12 +126,14 @@ class Registers(wiring.Component):
 
     def _guard_job(self, m):
         """A job's registers take values in their range, and hold still while it runs."""
-        word = self._slave.word
+        word, address_bits = self._slave.word, self.config.address_bits
         for field in JOB_FIELDS:
             high = getattr(self.config, field.high) if isinstance(field.high, str) else field.high
             in_range = (word >= field.low) & (word <= high)
             if field.name in ("records", "schedule"):
-                in_range &= ~word[:6].any()
+                in_range &= ~(word[:6].any() | word[address_bits:].any())
+            elif field.name in ("records_high", "schedule_high"):
+                in_range &= ~word[max(0, address_bits - 32):].any()
             m.d.comb += self._slave.accepts[field.name].eq(in_range & ~self.job_busy)
         for name, _ in self.policy.shape():
             m.d.comb += self.policy[name].eq(self._stored[name])

@@ -8,9 +8,9 @@ from hw.attention.contexts import ContextFault, ContextTable
 from hw.attention.layouts import Error, context_entry
 from hw.attention.register_map import COUNTERS, ENTRY_FIELDS, REGISTERS, address_of
 from hw.attention.registers import Registers
-from tests.hw.attention.register_bus import OKAY, SLVERR, Bus
 from tests.hw.attention.rows import make_config
 from tests.hw.harness import run_stream_test
+from tests.hw.register_bus import OKAY, SLVERR, Bus
 
 CONFIG = make_config(contexts=5, table_pages=300, address_bits=40)
 HOLES = [address for address in range(0, 0x1000, 4)
@@ -22,7 +22,10 @@ def run(operations, *, unit=Registers, seed=None):
     finished = []
 
     async def testbench(ctx):
-        await operations(Bus(ctx, dut, random.Random(seed) if seed is not None else None))
+        for port in (dut.o_table, dut.o_context):
+            ctx.set(port.ready, 1)
+        await operations(Bus(
+            ctx, dut, address_of, random.Random(seed) if seed is not None else None))
         finished.append(True)
 
     dut = unit(CONFIG)

@@ -47,7 +47,8 @@ def test_an_error_marks_its_items_only():
     run(64, 16, [(0, 12)], seed=4, bad={64})
 
 
-@pytest.mark.parametrize("name, value", [("data_bytes", 24), ("item_bytes", 0), ("item_bytes", 128)])
+@pytest.mark.parametrize(
+    "name, value", [("data_bytes", 24), ("item_bytes", 0), ("item_bytes", 128)])
 def test_sizes_are_checked(name, value):
     with pytest.raises(ValueError, match=name):
         ItemReader(**{"address_bits": 20, "data_bytes": 16, "item_bytes": 16, name: value})

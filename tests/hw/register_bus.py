@@ -1,19 +1,27 @@
-"""An AXI-Lite master for the tests of the register block."""
-
-from hw.attention.register_map import address_of
+"""An AXI-Lite master for the tests of register blocks."""
 
 OKAY, SLVERR = 0, 2
 
 
 class Bus:
-    """An AXI-Lite master that takes its time, and the access streams beside it."""
+    """An AXI-Lite master that takes its time.
 
-    def __init__(self, ctx, dut, rng=None):
+    Parameters
+    ----------
+    ctx : SimulatorContext
+    dut : wiring.Component
+        A unit with an AXI-Lite slave ``bus``.
+    address_of : function of str
+        Address of a register.
+    rng : random.Random
+        Of the pauses; without it there are none.
+    """
+
+    def __init__(self, ctx, dut, address_of, rng=None):
         self.ctx = ctx
         self.dut = dut
+        self.address_of = address_of
         self.rng = rng
-        ctx.set(dut.o_table.ready, 1)
-        ctx.set(dut.o_context.ready, 1)
 
     async def pause(self):
         while self.rng and self.rng.random() < 0.5:
@@ -75,9 +83,9 @@ class Bus:
         return response.resp.value, response.data
 
     async def write(self, name, word):
-        assert await self.write_at(address_of(name), word) == OKAY
+        assert await self.write_at(self.address_of(name), word) == OKAY
 
     async def read(self, name):
-        response, word = await self.read_at(address_of(name))
+        response, word = await self.read_at(self.address_of(name))
         assert response == OKAY
         return word

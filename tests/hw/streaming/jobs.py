@@ -85,7 +85,7 @@ def random_policy(rng, **fixed):
         "compute_timeout": rng.randint(40, 2000), "refine": rng.random() < 0.8,
         "window_log2": rng.randint(0, 4), "margin": rng.choice([0, 13, 255]),
         "cap": rng.choice([0, 1, 5, 255]), "guard": rng.random() < 0.5, "idle": rng.random() < 0.5,
-        "period": rng.choice([0, 0, 7, 100]),
+        "period": rng.choice([0, 0, 0, 40, 200]),
         **fixed,
     })
 

@@ -13,6 +13,7 @@ __all__ = ["PAGE_BITS", "PageFinder", "page_entry", "page_place"]
 
 PAGE_BITS = 24
 HALF_BITS = 16  # of a stride: what one multiplication takes
+LAST_STEP = 7
 SLOT_BITS = (PAGE_TOKENS - 1).bit_length()
 
 
@@ -39,9 +40,9 @@ class PageFinder(wiring.Component):
 
     One multiplication of 24 x 16 bits per cycle, four for a page.
 
-    **Latency**: 7 cycles from a placement, or from the page before being taken, to ``o``.
+    **Latency**: 8 cycles from a placement, or from the page before being taken, to ``o``.
 
-    **Throughput**: a page in 8 cycles, less than its rows take.
+    **Throughput**: a page in 9 cycles; the rows of a full page take 32 at least.
 
     **Numerics**: ``golden.streaming.writer.Placement``, in enough bits that nothing wraps.
 
@@ -77,13 +78,13 @@ class PageFinder(wiring.Component):
         m = Module()
         config, chunk, place = self.config, self.i.payload, self.o.payload
         number = Signal(config.token_bits)  # of the page in its chunk
-        step = Signal(3)
+        step = Signal(range(LAST_STEP + 1))
         with m.If(self.o.valid):
             with m.If(self.o.ready):
                 m.d.sync += [
                     self.o.valid.eq(0), step.eq(0), number.eq(Mux(place.last, 0, number + 1))]
         with m.Elif(self.i.valid):
-            m.d.sync += [step.eq(step + 1), self.o.valid.eq(step == 6)]
+            m.d.sync += [step.eq(step + 1), self.o.valid.eq(step == LAST_STEP)]
 
         page, is_missing = self._look_up(m, chunk.table_index + number, step)
         total = self._multiply(m, page, step)
@@ -92,16 +93,15 @@ class PageFinder(wiring.Component):
             last_token.eq(chunk.tokens - 1),
             self.i.ready.eq(self.o.valid & self.o.ready & place.last),
         ]
-        with m.If(step == 4):
+        with m.If(step == 5):
             m.d.sync += [
                 *_place(place.key, chunk.key_base, total, is_missing),
                 *_place(place.value, chunk.value_base, total, is_missing),
                 *(place[name].eq(chunk[name])
                   for name in ("row_stride", "has_exponents", "window_mask")),
+                place.last.eq(number == last_token >> SLOT_BITS),
             ]
-        with m.If(step == 5):
-            m.d.sync += place.last.eq(number == last_token >> SLOT_BITS)
-        with m.If(step == 6):
+        with m.If(step == LAST_STEP):
             m.d.sync += [
                 *_place(place.exponent, chunk.exponent_base, total, is_missing),
                 place.slots_less_one.eq(Mux(place.last, last_token, PAGE_TOKENS - 1)),
@@ -126,25 +126,25 @@ class PageFinder(wiring.Component):
         return table.read.data, is_missing
 
     def _multiply(self, m, page, step):
-        """Products of the page with both strides, by halves: at step 4, and at step 6."""
+        """Products of the page with both strides, by halves: at step 5, and at the last one.
+
+        Each half is a factor in a step, a product in the next, and summed in the one after.
+        """
         chunk = self.i.payload
-        factor = Signal(HALF_BITS)
+        number, factor = Signal(PAGE_BITS), Signal(HALF_BITS)
         product = Signal(PAGE_BITS + HALF_BITS)
         total = Signal(PAGE_BITS + 2 * HALF_BITS)
-        m.d.sync += product.eq(page * factor)
+        m.d.sync += [number.eq(page), product.eq(number * factor)]
         with m.Switch(step):
-            with m.Case(1):
-                m.d.comb += factor.eq(chunk.page_stride)
-            with m.Case(2):
-                m.d.comb += factor.eq(chunk.page_stride >> HALF_BITS)
+            for first, stride in ((1, chunk.page_stride), (3, chunk.exponent_stride)):
+                with m.Case(first):
+                    m.d.sync += factor.eq(stride)
+                with m.Case(first + 1):
+                    m.d.sync += factor.eq(stride >> HALF_BITS)
+        with m.Switch(step):
+            with m.Case(3, 5):
                 m.d.sync += total.eq(product)
-            with m.Case(3):
-                m.d.comb += factor.eq(chunk.exponent_stride)
-                m.d.sync += total.eq(total + (product << HALF_BITS))
-            with m.Case(4):
-                m.d.comb += factor.eq(chunk.exponent_stride >> HALF_BITS)
-                m.d.sync += total.eq(product)
-            with m.Case(5):
+            with m.Case(4, 6):
                 m.d.sync += total.eq(total + (product << HALF_BITS))
         return total
 

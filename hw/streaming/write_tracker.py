@@ -22,7 +22,7 @@ class WriteTracker(wiring.Component):
     **Latency**: 2 cycles from a chunk's last answer to ``o_done``, 1 from ``i_mark`` of a chunk
     without bursts.
 
-    **Throughput**: a burst, an answer and a chunk per cycle.
+    **Throughput**: a burst and an answer per cycle, but none counted in that of an outcome.
 
     **Numerics**: ``golden.streaming.writer.outcome_of``.
 
@@ -88,14 +88,13 @@ class WriteTracker(wiring.Component):
                 has_failed & (oldest.told.outcome == Outcome.DONE),
                 Outcome.WRITE.value, oldest.told.outcome.as_value())),
             marks.o.ready.eq(is_through & done.ready),
-            # The next answer is of the next chunk, if this one is through.
-            answers.o.ready.eq(~is_through | done.ready),
+            # The next answer is of a later chunk, and the next chunk may have no burst.
+            answers.o.ready.eq(~is_through),
             retires.eq(answers.o.valid & answers.o.ready),
         ]
         m.d.sync += [
             issued.eq(issued + self.issues),
             retired.eq(retired + retires),
-            has_failed.eq((has_failed & ~(done.valid & done.ready))
-                          | (retires & answers.o.payload)),
+            has_failed.eq((has_failed & ~marks.o.ready) | (retires & answers.o.payload)),
         ]
         return m

@@ -100,13 +100,13 @@ class PageWriter(wiring.Component):
     rows were. So there is one report per placement, whether the frame was accepted, refused at its
     end, cut short, or had no row at all.
 
-    **Latency**: 12 cycles from ``i_placement`` to the first row being taken, hidden where the chunk
+    **Latency**: 13 cycles from ``i_placement`` to the first row being taken, hidden where the chunk
     before is under way; 1 cycle from a row's first beat to ``bus.aw`` and ``bus.w``; from the last
     of a chunk's last answer, or its close, 2 cycles to ``o_done``.
 
     **Throughput**: a beat per cycle, also from row to row, page to page and chunk to chunk, while a
     burst is answered before ``bursts`` later ones are asked for: with rows of n beats, in n *
-    ``bursts`` cycles. A chunk of a page takes 8 cycles at least. A close that drops a plan costs
+    ``bursts`` cycles. A chunk of a page takes 9 cycles at least. A close that drops a plan costs
     the next chunk its latency.
 
     **Numerics**: ``golden.streaming.writer.plan_writes``, ``golden.streaming.writer.outcome_of``.

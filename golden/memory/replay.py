@@ -22,7 +22,7 @@ class ReplayBuffer:
     def __init__(self, depth):
         self.depth = self.free = depth
         self.write = self.read = 0
-        self._entries = [None] * depth
+        self._entries = [(b"", False)] * depth
 
     @property
     def held(self):

@@ -34,7 +34,8 @@ class Config:
     sequenced : bool
         Whether the CRC covers the sequence number (ours), or not (the standard's).
     timeout : int
-        Flits sent after RETRY.Req until it is repeated.
+        Flits sent after RETRY.Req until it is repeated; more than fit in a round trip, or the
+        answer always comes too late.
     max_retries, max_reinits : int
         1..31: requests for the same flit until the physical layer must retrain, and how often it
         does until the link is given up.
@@ -104,7 +105,7 @@ class Port:
         self._buffer = ReplayBuffer(config.depth)
         self._script = deque()       # (control, payload): must leave without a break
         self._asked = None           # (retry number, sequence number) of the peer's RETRY.Req
-        self._requested = None       # the same of ours
+        self._requested = 0, 0       # the same of ours
         self._peer_depth = None      # known once INIT has come
         self._expected = 0
         self._acks = 0

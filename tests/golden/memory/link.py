@@ -53,32 +53,36 @@ def ports(config, *, buffers=8, multi_header=False):
 class Wire:
     """One direction of the link: flits in order, some of them damaged, lost or repeated.
 
-    Chances are per flit; each is flipped in 1..3 bits, or dropped, or sent twice.
+    Chances are per flit; each is flipped in 1..3 bits, or dropped, or arrives twice. Each flit
+    time has its list of what arrives, so that the latency stays what it is.
     """
 
     def __init__(self, rng, latency, flip=0.0, lose=0.0, repeat=0.0):
         self.rng, self.chances = rng, (flip, lose, repeat)
-        self.flits = [None] * latency
+        self.times = [[] for _ in range(latency)]
         self.damaged = self.lost = self.repeated = 0
 
     def put(self, flit):
         flip, lose, repeat = self.chances
-        chance = self.rng.random() if flit is not None else 1.0
-        if chance < flip:
+        chance = self.rng.random()
+        if flit is None:
+            self.times.append([])
+        elif chance < flip:
             self.damaged += 1
             bits = self.rng.sample(range(len(flit) * 8), self.rng.randint(1, 3))
             number = int.from_bytes(flit, "little") ^ sum(1 << bit for bit in bits)
-            self.flits.append(number.to_bytes(len(flit), "little"))
+            self.times.append([number.to_bytes(len(flit), "little")])
         elif chance < flip + lose:
             self.lost += 1
+            self.times.append([])
+        elif chance < flip + lose + repeat:
+            self.repeated += 1
+            self.times.append([flit, flit])
         else:
-            self.flits.append(flit)
-            if chance < flip + lose + repeat:
-                self.repeated += 1
-                self.flits.append(flit)
+            self.times.append([flit])
 
     def get(self):
-        return self.flits.pop(0) if self.flits else None
+        return self.times.pop(0)
 
 
 def run(rng, config, count, *, latency=7, ticks=20000, multi_header=False, take=0.7, **chances):
@@ -99,7 +103,9 @@ def run(rng, config, count, *, latency=7, ticks=20000, multi_header=False, take=
         down.put(host.send())
         up.put(device.send())
         for port, wire in ((device, down), (host, up)):
-            port.receive(wire.get())
+            assert port._buffer.free > 0
+            for flit in wire.get():
+                port.receive(flit)
             while port.inbox and rng.random() < take:
                 message = port.inbox.popleft()
                 got[type(message)].append(message)

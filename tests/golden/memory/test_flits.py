@@ -243,8 +243,8 @@ def test_requests_and_writes_take_turns():
     order = []
     for _ in range(20):
         order += [type(m) for m in unpacker.feed(packer.flit())]
-    ratio = order.count(Req) / order.count(Rwd)
-    assert 0.5 <= ratio <= 2
+    # A write arrives a flit or two after its header.
+    assert abs(order.count(Req) - order.count(Rwd)) <= 2
 
 
 def test_no_credit_no_message():

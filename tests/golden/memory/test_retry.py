@@ -7,7 +7,7 @@ import pytest
 
 from golden.memory.crc import fits, gray, seal, ungray
 from golden.memory.flits import Fault, FlitError
-from golden.memory.messages import Ndr, Req
+from golden.memory.messages import Drs, Ndr, Req
 from golden.memory.replay import ReplayBuffer
 from golden.memory.retry import Config, Port, State
 from golden.memory.slots import Control, Header, control_flit, control_of, join
@@ -53,7 +53,24 @@ def test_damaged_lost_and_repeated_flits_at_length(seed):
 
 def test_the_smallest_buffer_does_not_lock_up():
     for seed in range(2):
-        check(Config(depth=22), seed, count=80, latency=30, flip=0.01, lose=0.01)
+        check(Config(depth=22, timeout=200), seed, count=80, latency=30, flip=0.01, lose=0.01)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_buffer_never_fills(seed):
+    """No acknowledgement comes; the sender stops in time, all-data flits included."""
+    rng = random.Random(seed)
+    link = Script(Config(depth=rng.randrange(22, 30)), buffers=64, multi_header=True)
+    link.step(40)
+    lines = [Drs(opcode=0, tag=tag, data=rng.randbytes(64)) for tag in range(60)]
+    for line in lines:
+        link.device.packer.push(line)
+    for _ in range(60):
+        link.step(1, down=drop)
+        assert link.device._buffer.free > 1, f"seed {seed}"
+    assert not link.device.packer.all_data and len(link.got) < 60
+    link.step(300)
+    assert link.got == lines, f"seed {seed}"
 
 
 def test_a_slow_reader_holds_the_sender_back():
@@ -144,6 +161,46 @@ def test_an_answer_nobody_awaits_is_ignored():
         link.host.receive(retry_flit(link.host, Control.RETRY_FRAME, 0))
     link.host.receive(retry_flit(link.host, Control.RETRY_ACK, 1 << 3))
     assert link.host.state == State.NORMAL and not link.host.dead
+
+
+@pytest.mark.parametrize("state, number, taken", [
+    (State.WAIT, 2, True), (State.WAIT, 3, False), (State.REQUEST, 2, False),
+])
+def test_only_the_answer_to_the_last_request_counts(state, number, taken):
+    link = Script()
+    link.step(40)
+    host = link.host
+    host.state, host._requested = state, (2, host._expected)
+    for _ in range(5):
+        host.receive(retry_flit(host, Control.RETRY_FRAME, 0))
+    host.receive(retry_flit(host, Control.RETRY_ACK, number << 3 | host._expected << 16))
+    assert host.state == (State.NORMAL if taken else state)
+
+
+@pytest.mark.parametrize("config", [Config(), STANDARD])
+def test_data_that_look_like_a_retry_flit_are_data(config):
+    link = Script(config, multi_header=True)
+    link.step(40)
+    look = control_flit(Control.RETRY_FRAME)
+    lines = [bytes(48) + look[:16], bytes(64)]  # the all-data flit: one chunk, then three
+    assert control_of(look)[0] == Control.RETRY_FRAME
+    messages = [Drs(opcode=0, tag=tag, data=line) for tag, line in enumerate(lines)]
+    for message in messages:
+        link.device.packer.push(message)
+    flits = []
+    link.step(4, up=lambda flit: flits.append(flit[:64]) or flit)
+    assert look in flits
+    assert link.got == messages and link.host.errors == 0
+
+
+def test_every_flit_is_acknowledged_in_the_end():
+    link = Script()
+    for tag in range(200):
+        link.host.packer.push(Req(opcode=1, address=0, tag=tag))
+        link.device.packer.push(Ndr(opcode=0, tag=tag))
+    link.step(400)
+    assert len(link.got) == 400
+    assert all(port._buffer.held <= 1 for port in (link.host, link.device))
 
 
 def test_a_request_for_a_flit_long_gone_is_ignored():

@@ -10,7 +10,6 @@ from hw.bus.read_mux import ReadMux
 from hw.bus.traffic import Traffic
 from hw.bus.write_mux import WriteMux
 from hw.config import StreamingConfig
-from hw.stream.skid import connect_sliced
 from hw.streaming.checks import check_config
 from hw.streaming.copy import CopyEngine
 from hw.streaming.counters import Counters
@@ -173,7 +172,7 @@ class StreamingUnit(wiring.Component):
         connect(m, requests.o_expected, receive.i_expected)
         connect(m, receive.o_verdict, landing.i_verdict)
         connect(m, receive.o_stored, landing.i_stored)
-        connect_sliced(m, "row_slice", landing.o_stored, writer.i_stored)
+        connect(m, landing.o_stored, writer.i_stored)
         connect(m, landing.o_close, writer.i_close)
         connect(m, writer.o_done, landing.i_done)
         connect(m, registers.o_table, writer.i_entry)
@@ -255,29 +254,15 @@ class StreamingUnit(wiring.Component):
     def _connect_memory(self, m, copy, descriptors, requests, loader, writer):
         """The ports' numbers are their ids."""
         config = self.config
-        readers = (copy, descriptors, requests, loader)
+        reads = (copy.read, descriptors.bus, requests.bus, loader.bus)
         m.submodules.read_mux = read_mux = ReadMux(
-            address_bits=config.address_bits, data_bytes=config.bus_bytes, ports=len(readers))
-        for port, reader in zip(read_mux.port, readers, strict=True):
-            wiring.connect(m, reader.bus, port)
+            address_bits=config.address_bits, data_bytes=config.bus_bytes, ports=len(reads))
+        for port, bus in zip(read_mux.port, reads, strict=True):
+            wiring.connect(m, bus, port)
         m.submodules.write_mux = write_mux = WriteMux(
             address_bits=config.address_bits, data_bytes=config.bus_bytes, ports=2)
         wiring.connect(m, writer.bus, write_mux.port[0])
-        port, axi = write_mux.port[1], copy.axi
-        m.d.comb += [
-            port.aw.valid.eq(axi.aw.valid),
-            port.aw.payload.address.eq(axi.aw.payload.addr),
-            port.aw.payload.length.eq(axi.aw.payload.len),
-            axi.aw.ready.eq(port.aw.ready),
-            port.w.valid.eq(axi.w.valid),
-            port.w.payload.data.eq(axi.w.payload.data),
-            port.w.payload.strobe.eq(axi.w.payload.strb),
-            port.w.payload.last.eq(axi.w.payload.last),
-            axi.w.ready.eq(port.w.ready),
-            axi.b.valid.eq(port.b.valid),
-            axi.b.payload.resp.eq(port.b.payload.response),
-            port.b.ready.eq(axi.b.ready),
-        ]
+        wiring.connect(m, copy.write, write_mux.port[1])
         connect_channels(m, read_mux.axi, self.m_axi, ("ar", "r"))
         connect_channels(m, write_mux.axi, self.m_axi, ("aw", "w", "b"))
 

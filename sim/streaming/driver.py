@@ -1,0 +1,176 @@
+"""Drives the streaming engine's ports under cocotb: registers, link, computing, reports."""
+
+import random
+import warnings
+from collections import deque
+
+from cocotb import start_soon
+from cocotb.triggers import Event, RisingEdge
+
+from hw.streaming.register_map import COUNTERS, address_of
+from sim.payload import unpack
+from sim.stream import StreamMonitor, StreamSink, StreamSource
+from sim.testbench import cycles, sidecar
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiStreamBus, AxiStreamSource
+
+__all__ = ["DECISION", "FRAME", "COPY", "JOB", "StreamingDriver"]
+
+DECISION, FRAME, COPY, JOB = range(4)
+ALL_REPORTS = (1 << 21) - 1
+
+
+class StreamingDriver:
+    """Speaks the engine's protocol.
+
+    Parameters
+    ----------
+    dut : handle
+        The engine, or what surrounds it and has its ports.
+    config : StreamingConfig
+    stall_probability : float
+        Share of stalled cycles on each stream out of the engine, and of idle ones on the link.
+    seed : int
+    """
+
+    def __init__(self, dut, config, *, stall_probability=0.0, seed=1):
+        self.dut = dut
+        self.config = config
+        self.stall_probability = stall_probability
+        self.rng = random.Random(seed)
+        self.axil = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axil"), dut.clk, dut.rst)
+        for channels in (self.axil.write_if, self.axil.read_if):
+            channels.log.setLevel("WARNING")
+        self.link = AxiStreamSource(AxiStreamBus.from_prefix(dut, "s_axis"), dut.clk, dut.rst)
+        self.link.log.setLevel("WARNING")
+        if stall_probability:
+            self.link.set_pause_generator(self._pauses())
+        stall = {"stall_probability": stall_probability}
+        self.command = StreamSource(dut, "i_command", idle_probability=stall_probability)
+        self.computed = StreamSource(dut, "i_computed", idle_probability=stall_probability)
+        self.reports = []
+        self.requests, self.orders, self.events = deque(), deque(), []
+        self._news = Event()
+        self.sinks = [
+            StreamSink(dut, "o_report", on_item=self._on(self.reports), **stall),
+            StreamSink(dut, "o_request", on_item=self._on(self.requests), **stall),
+            StreamSink(dut, "o_compute", on_item=self._on(self.orders), **stall),
+        ]
+        if stall_probability:
+            self.monitors = [StreamMonitor(dut, name)
+                             for name in ("o_report", "o_request", "o_compute")]
+        start_soon(self._watch_events())
+
+    def _pauses(self):
+        while True:
+            yield self.rng.random() < self.stall_probability
+
+    def _on(self, items):
+        def take(item):
+            items.append(item)
+            self._news.set()
+        return take
+
+    async def news(self):
+        """Wait until something more has come out of the engine."""
+        self._news.clear()
+        await self._news.wait()
+
+    async def _watch_events(self):
+        port = next(p for p in sidecar()["ports"] if p["name"] == "event")
+        while True:
+            await RisingEdge(self.dut.clk)
+            word = self.dut.event.value
+            if word.is_resolvable and (bits := word.to_unsigned()) & 1:
+                self.events.append(unpack(port, bits))
+
+    # Registers.
+
+    async def write(self, name, value, *, good=True):
+        response = await self.axil.write(address_of(name), int(value).to_bytes(4, "little"))
+        assert (response.resp == 0) == good, f"write of {name} answered {response.resp!r}"
+
+    async def read(self, name):
+        response = await self.axil.read(address_of(name), 4)
+        assert response.resp == 0, f"read of {name} answered {response.resp!r}"
+        return int.from_bytes(response.data, "little")
+
+    async def write_address(self, name, value):
+        await self.write(name, value & 0xFFFFFFFF)
+        await self.write(f"{name}_high", value >> 32)
+
+    async def enter_pages(self, base, pages):
+        await self.write("table_index", base)
+        for page in pages:
+            await self.write("table_page", int(page))
+
+    async def grant(self, index, window):
+        await self.write("window_index", index)
+        await self.write_address("window_base", window.base)
+        await self.write_address("window_last", window.last)
+        await self.write("window_enter", int(window.valid))
+
+    async def read_counters(self):
+        return {name: await self.read(name) for name, _ in COUNTERS}
+
+    async def count(self, kind, code):
+        """How often an event was reported."""
+        await self.write("event_index", kind << 5 | code)
+        return await self.read("event_count")
+
+    # Jobs.
+
+    async def load(self, prompt):
+        """Set the registers of a job, the block table and the windows."""
+        await self.write("report_mask", ALL_REPORTS)
+        await self.enter_pages(0, prompt.table)
+        for index, window in enumerate(prompt.windows):
+            await self.grant(index, window)
+        for name, value in prompt.registers().items():
+            if name in ("records", "schedule"):
+                await self.write_address(name, value)
+            else:
+                await self.write(name, value)
+
+    async def job_end(self):
+        """Wait for the report of the end of a job, and return it."""
+        seen = 0
+        while True:
+            for report in self.reports[seen:]:
+                seen += 1
+                if report["kind"] == JOB:
+                    return report
+            if seen == len(self.reports):
+                await self.news()
+
+    async def serve_link(self, prompt, behave):
+        """Send the frame of each chunk that is asked for, one after the other.
+
+        ``behave(chunk, frame)`` returns what is sent in its place: a list of (cycles to wait,
+        bytes).
+        """
+        while True:
+            while not self.requests:
+                await self.news()
+            chunk = (self.requests.popleft() - prompt.first_id) % (1 << 32)
+            for wait, frame in behave(chunk, prompt.frame(chunk)):
+                if wait:
+                    await cycles(self.dut, wait)
+                await self.link.send(frame)
+                await self.link.wait()
+
+    async def serve_compute(self, prompt, behave):
+        """End the computation of each chunk that is asked for, one after the other.
+
+        ``behave(chunk, state_only)`` returns a list of (cycles to wait, good).
+        """
+        while True:
+            while not self.orders:
+                await self.news()
+            order = self.orders.popleft()
+            chunk = (order["chunk_id"] - prompt.first_id) % (1 << 32)
+            for wait, good in behave(chunk, order["state_only"]):
+                await cycles(self.dut, max(1, wait))
+                self.computed.send([{"chunk_id": order["chunk_id"], "good": int(good)}])

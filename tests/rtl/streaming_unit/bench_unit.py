@@ -1,0 +1,195 @@
+"""Whole jobs: what is written, what is decided, and what is reported."""
+
+import random
+
+import cocotb
+from cocotb import start_soon
+from cocotb.triggers import SimTimeoutError, with_timeout
+
+from golden.streaming.policy import Decision, Event, Record
+from golden.streaming.runtime import Scheduler
+from sim.memory_control import MemoryControl
+from sim.streaming.driver import DECISION, FRAME, JOB, StreamingDriver
+from sim.testbench import CLOCK_NS, arguments, cycles, start
+from tests.rtl.streaming_unit.scenes import CONFIGS, MEMORY_BYTES, make_prompt
+
+TIMEOUT_CYCLES = 60_000
+SEED = random.getrandbits(32)
+
+
+class Scene:
+    """An engine on a memory, with a prompt to bring."""
+
+    def __init__(self, dut, *, stall=0.0, shuffle=False, seed=SEED):
+        self.dut = dut
+        self.config = CONFIGS[arguments()["config"]]
+        self.rng = random.Random(seed)
+        self.memory = MemoryControl(dut)
+        self.shuffle = shuffle
+        self.stall = stall
+        self.tasks = []
+
+    async def start(self, seed=None):
+        await start(self.dut)
+        self.memory.configure(read_latency=20, write_latency=15, shuffle=self.shuffle, seed=7)
+        self.driver = StreamingDriver(
+            self.dut, self.config, stall_probability=self.stall, seed=self.rng.getrandbits(32))
+
+    async def load(self, prompt):
+        self.image = prompt.image(MEMORY_BYTES, self.rng)
+        await self.memory.load(self.image)
+        await self.driver.load(prompt)
+
+    async def run(self, prompt, *, link=None, compute=None):
+        """Run a job to its end, and return its report."""
+        driver = self.driver
+        driver.reports.clear()
+        driver.events.clear()
+        for task in self.tasks:
+            task.cancel()
+        self.tasks = [
+            start_soon(driver.serve_link(prompt, link or (lambda _, frame: [(0, frame)]))),
+            start_soon(driver.serve_compute(prompt, compute or (
+                lambda chunk, _: [(int(prompt.costs.compute[chunk]) << prompt.tick_log2, True)]))),
+        ]
+        await driver.write("job_start", 1)
+        try:
+            return await with_timeout(driver.job_end(), TIMEOUT_CYCLES * CLOCK_NS, "ns")
+        except SimTimeoutError:
+            raise AssertionError(
+                f"job not done after {TIMEOUT_CYCLES} cycles; reports: "
+                f"{driver.reports}, events: {driver.events}") from None
+
+    async def check(self, prompt):
+        """Decisions equal golden's; each chunk that came by the link is in memory, and nothing is
+        written outside the pages of chunks. Returns the chunks present by the link."""
+        reports = [r for r in self.driver.reports if r["kind"] == DECISION]
+        log = [Record(r["time"], Decision(r["code"]),
+                      r["id"] if r["code"] == Decision.STAGE
+                      else (r["id"] - prompt.first_id) % (1 << 32)) for r in reports]
+        golden = Scheduler(prompt.schedule, prompt.costs, prompt.policy, prompt.deadlines)
+        for event in self.driver.events:
+            golden.react(event["time"], Event(event["event"]), event["chunk"])
+        assert log == golden.log, _first_difference(log, golden.log)
+        brought = [event["chunk"] for event in self.driver.events
+                   if Event(event["event"]) == Event.LINK_DONE]
+        found = await self.memory.dump()
+        self.memory.check()
+        expected = bytearray(self.image)
+        for chunk in brought:
+            prompt.write(expected, chunk)
+        # A frame that was refused may have written some of its own rows, nothing else.
+        for chunk in set(range(prompt.grid.count)) - set(brought):
+            _copy_chunk(prompt, expected, found, chunk)
+        assert found == expected, _first_difference(found, expected)
+        self.image = bytearray(found)
+        return brought
+
+
+def _copy_chunk(prompt, target, source, chunk):
+    for burst in prompt.write(bytearray(len(target)), chunk).bursts:
+        end = burst.address + len(burst.contents)
+        target[burst.address:end] = source[burst.address:end]
+
+
+def _first_difference(found, expected):
+    for place, (left, right) in enumerate(zip(found, expected, strict=False)):
+        if left != right:
+            return f"at {place}: {left}, not {right}"
+    return f"{len(found)} items, not {len(expected)}"
+
+
+@cocotb.test
+async def job_comes_whole(dut):
+    scene = Scene(dut)
+    await scene.start()
+    prompt = make_prompt(scene.config, SEED)
+    await scene.load(prompt)
+    end = await scene.run(prompt)
+    assert (end["code"], end["id"]) == (0, 0)
+    brought = await scene.check(prompt)
+    assert brought, str(scene.driver.reports).replace("kind", "k")
+    assert await scene.driver.read("job_present") == prompt.grid.count
+    assert await scene.driver.count(DECISION, Decision.PRESENT) == prompt.grid.count
+    assert await scene.driver.read("busy") == 0
+
+
+@cocotb.test
+async def jobs_follow_each_other_under_stalls(dut):
+    scene = Scene(dut, stall=0.3, shuffle=True)
+    await scene.start()
+    for number in range(3):
+        prompt = make_prompt(scene.config, SEED + number)
+        await scene.load(prompt)
+        end = await scene.run(prompt, compute=lambda *_: [(scene.rng.randint(1, 800), True)])
+        assert (end["code"], end["id"]) == (0, 0)
+        await scene.check(prompt)
+
+
+@cocotb.test
+async def faults_are_recovered(dut):
+    """Frames damaged, cut, late, doubled or missing, and computations that fail."""
+    scene = Scene(dut, stall=0.1)
+    await scene.start()
+    rng = scene.rng
+
+    def link(chunk, frame):
+        fault = rng.choice(["none", "flip", "cut", "longer", "twice", "late", "never"])
+        if fault == "flip":
+            damaged = bytearray(frame)
+            damaged[rng.randrange(len(frame))] ^= 1 << rng.randrange(8)
+            frame = bytes(damaged)
+        elif fault == "cut":
+            frame = frame[:rng.randrange(1, len(frame))]
+        elif fault == "longer":
+            frame += bytes(scene.config.bus_bytes)
+        elif fault == "twice":
+            return [(0, frame), (0, frame)]
+        elif fault == "late":
+            return [(6000, frame)]
+        elif fault == "never":
+            return []
+        return [(0, frame)]
+
+    def compute(*_):
+        fault = rng.choice(["none", "none", "bad", "never"])
+        return [] if fault == "never" else [(rng.randint(1, 300), fault == "none")]
+
+    refused = 0
+    for number in range(3):
+        prompt = make_prompt(scene.config, SEED + number, stream_timeout=300, compute_timeout=60,
+                             retries=rng.randrange(3))
+        await scene.load(prompt)
+        end = await scene.run(prompt, link=link, compute=compute)
+        assert end["code"] == 0
+        lost = [r for r in scene.driver.reports
+                if r["kind"] == DECISION and r["code"] == Decision.LOST]
+        assert end["id"] == len(lost)
+        refused += sum(r["kind"] == FRAME for r in scene.driver.reports)
+        await cycles(dut, 3000)  # late frames arrive, and change nothing
+        await scene.check(prompt)
+    assert refused
+
+
+@cocotb.test
+async def job_can_be_aborted(dut):
+    scene = Scene(dut)
+    await scene.start()
+    prompt = make_prompt(scene.config, SEED)
+    for wait in (0, 5, 60, 400, 1500):
+        await scene.load(prompt)
+        driver = scene.driver
+        driver.reports.clear()
+        await driver.write("job_start", 1)
+        await cycles(dut, wait)
+        await driver.write("job_abort", 1)
+        end = await with_timeout(driver.job_end(), TIMEOUT_CYCLES * CLOCK_NS, "ns")
+        assert end["kind"] == JOB and end["code"] in (0, 3)
+        driver.requests.clear()
+        driver.orders.clear()
+        await cycles(dut, 600)
+        driver.requests.clear()
+        driver.orders.clear()
+        end = await scene.run(prompt)
+        assert (end["code"], end["id"]) == (0, 0)
+        await scene.check(prompt)

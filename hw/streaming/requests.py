@@ -33,17 +33,18 @@ class Requests(wiring.Component):
     """Keeps each requested chunk in a slot until the scheduler has the answer.
 
     A request reads the chunk's record, goes out as ``o_request``, and is awaited from then on. The
-    receiver's lookup of an awaited chunk takes it, so that a second frame of the same chunk is
-    refused. ``ended`` says what came of the frame.
+    next is taken when that one has gone out, so they go out in their order. The receiver's lookup
+    of an awaited chunk takes it, so that a second frame of the same chunk is refused. ``ended``
+    says what came of the frame.
 
     A request that is *cancelled* has no answer. Its frame, if one is under way, keeps the slot, as
     a zombie, until ``ended``. A cancel is taken when no write of the chunk is outstanding or to
     come.
 
-    **Latency**: from a request to ``bus.ar`` 3 cycles; from the record to ``o_request`` 3; a lookup
+    **Latency**: from a request to ``bus.ar`` 2 cycles; from the record to ``o_request`` 2; a lookup
     is answered after 3.
 
-    **Throughput**: one record after the other; a lookup per 3 cycles, faster than headers come.
+    **Throughput**: one request after the other; a lookup per 4 cycles.
 
     **Numerics**: none.
 
@@ -122,7 +123,6 @@ class Requests(wiring.Component):
         self._state = [Signal(_State, name=f"state_{s}") for s in self._slots]
         self._chunk = [Signal(self.config.chunk_bits, name=f"chunk_{s}") for s in self._slots]
         self._good = Signal(count)
-        self._unsent = Signal(count)
         self._came, self._hit = Signal(count), Signal(count)
         m.submodules.records = self._memory = Memory(
             shape=chunk_record(), depth=count, init=[])
@@ -130,7 +130,6 @@ class Requests(wiring.Component):
             (Cat(state != _State.FREE for state in self._state) & ~self.zombies).any()
             | self.writing.any())
         self._read_records(m)
-        self._send(m)
         self._look_up(m)
         self._place(m)
         self._answer(m)
@@ -149,7 +148,7 @@ class Requests(wiring.Component):
         return slot, found
 
     def _read_records(self, m):
-        """A request takes a free slot, and its record is read: one at a time."""
+        """A request takes a free slot, its record is read, and it goes out: one at a time."""
         config = self.config
         m.submodules.reader = reader = ItemReader(
             address_bits=config.address_bits, data_bytes=config.bus_bytes, item_bytes=RECORD_BYTES)
@@ -161,7 +160,7 @@ class Requests(wiring.Component):
         record = chunk_record()(reader.o.payload.data)
         came, is_good = Signal(), Signal()
         m.d.comb += [
-            self.i_request.ready.eq(found & ~reading & ~self.abort),
+            self.i_request.ready.eq(found & ~reading & ~self.o_request.valid & ~self.abort),
             reader.i.payload.address.eq(self.records + (chunk << (RECORD_BYTES.bit_length() - 1))),
             reader.i.payload.items.eq(1),
             reader.o.ready.eq(1),
@@ -184,7 +183,13 @@ class Requests(wiring.Component):
             is_good.eq(is_record_good(config, record) & ~reader.o.payload.error),
         ]
         with m.If(came):
-            m.d.sync += reading.eq(0)
+            m.d.sync += [
+                reading.eq(0),
+                self.o_request.valid.eq(is_good & ~self.zombies.bit_select(slot, 1)),
+                self.o_request.payload.eq(self.first_id + chunk),
+            ]
+        with m.Elif(self.o_request.ready):
+            m.d.sync += self.o_request.valid.eq(0)
         for number in self._slots:
             with m.If(self.i_request.valid & self.i_request.ready & (free == number)):
                 m.d.sync += [
@@ -198,25 +203,8 @@ class Requests(wiring.Component):
                     self._state[number].eq(Mux(
                         self.zombies[number], _State.FREE,
                         Mux(is_good, _State.AWAITED, _State.ENDED))),
-                    self._unsent[number].eq(is_good),
                     self._good[number].eq(0),
                 ]
-
-    def _send(self, m):
-        """Requests go out one by one; what has come or is given up meanwhile is not asked for."""
-        wanted = Cat((state == _State.AWAITED) & unsent
-                     for state, unsent in zip(self._state, self._unsent, strict=True))
-        slot, found = self._first(m, "sent", wanted)
-        free = Signal()
-        m.d.comb += free.eq(~self.o_request.valid | self.o_request.ready)
-        with m.If(free):
-            m.d.sync += [
-                self.o_request.valid.eq(found),
-                self.o_request.payload.eq(self.first_id + Array(self._chunk)[slot]),
-            ]
-            for number in self._slots:
-                with m.If(found & (slot == number)):
-                    m.d.sync += self._unsent[number].eq(0)
 
     def _look_up(self, m):
         """Subtract, compare, read the record: one cycle each."""

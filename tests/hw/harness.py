@@ -20,6 +20,8 @@ from amaranth.hdl import ClockDomain, Module, ValueCastable
 from amaranth.lib import data
 from amaranth.sim import Simulator
 
+PERIOD = 1e-6  # of the clock, in seconds
+
 
 class StreamRuleError(AssertionError):
     """A stream of the unit broke a rule: it dropped ``valid``, changed ``payload``, or waited."""
@@ -139,23 +141,52 @@ def run_stream_test(dut, *, feeds, sinks, seed, stall_probability=0.0, timeout_c
             result.cycles += 1
             quiet = 0 if moved or not all(driver.is_done() for driver in drivers) else quiet + 1
 
+    _simulate(dut, drive, testbenches, vcd_path)
+    for driver in drivers:
+        driver.report(result)
+    return result
+
+
+def run_testbench(dut, testbench, *, beside=(), timeout_cycles=20_000, vcd_path=None):
+    """Run an ``async def testbench(ctx)`` to its end: for a unit whose ports answer each other.
+
+    Parameters
+    ----------
+    dut : wiring.Component
+        The unit, with its logic in the ``sync`` domain. Each call needs a fresh one.
+    testbench : coroutine function
+    beside : iterable
+        More of them, which need not end.
+    timeout_cycles : int
+    vcd_path : str or Path
+        Where to write a waveform.
+
+    Raises
+    ------
+    TimeoutError
+        The testbench did not end in ``timeout_cycles``.
+    """
+    async def watch(ctx):
+        await ctx.delay(timeout_cycles * PERIOD)
+        raise TimeoutError(f"the testbench did not end in {timeout_cycles} cycles")
+
+    _simulate(dut, testbench, (*beside, watch), vcd_path)
+
+
+def _simulate(dut, testbench, beside, vcd_path):
     top = Module()
     top.domains.sync = ClockDomain()  # a combinational unit would otherwise have no clock
     top.submodules.dut = dut
     simulator = Simulator(top)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(drive)
-    for testbench in testbenches:
-        simulator.add_testbench(testbench, background=True)
+    simulator.add_clock(PERIOD)
+    simulator.add_testbench(testbench)
+    for other in beside:
+        simulator.add_testbench(other, background=True)
     if vcd_path is None:
         simulator.run()
     else:
         with simulator.write_vcd(str(vcd_path)):
             simulator.run()
-
-    for driver in drivers:
-        driver.report(result)
-    return result
 
 
 class _Feed:

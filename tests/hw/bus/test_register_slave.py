@@ -4,7 +4,7 @@ import pytest
 
 from hw.bus.register_map import Register
 from hw.bus.register_slave import RegisterSlave
-from tests.hw.harness import run_stream_test
+from tests.hw.harness import run_testbench
 from tests.hw.register_bus import OKAY, SLVERR, Bus
 
 REGISTERS = (
@@ -21,13 +21,12 @@ SHOWN = {"fixed": 0x12345678, "stored": 0x9ABCDEF0, "flags": 0xFFFFFFFF, "far": 
 def run(operations, *, seed=None):
     """Run a coroutine function on a `Bus`, and return the strobes seen: name, word."""
     dut = RegisterSlave(REGISTERS, address_bits=7)
-    finished, strobes = [], []
+    strobes = []
 
     async def testbench(ctx):
         ctx.set(dut.value, SHOWN)
         await operations(Bus(ctx, dut, ADDRESSES.__getitem__,
                              random.Random(seed) if seed is not None else None))
-        finished.append(True)
 
     async def watch(ctx):
         while True:
@@ -35,9 +34,7 @@ def run(operations, *, seed=None):
             strobes.extend((name, word) for name in ("stored", "order", "flags", "far")
                            if strobe[name])
 
-    run_stream_test(dut, feeds={}, sinks={}, seed=seed or 0, quiet_cycles=4_000,
-                    testbenches=[testbench, watch])
-    assert finished == [True]
+    run_testbench(dut, testbench, beside=[watch])
     return strobes
 
 

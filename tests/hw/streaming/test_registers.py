@@ -7,7 +7,7 @@ from hw.streaming.layouts import schedule_policy
 from hw.streaming.register_map import COUNTERS, JOB_FIELDS, REGISTERS, SIZES, address_of
 from hw.streaming.registers import Registers
 from hw.streaming.reports import Cause
-from tests.hw.harness import run_stream_test
+from tests.hw.harness import run_testbench
 from tests.hw.register_bus import OKAY, SLVERR, Bus
 
 CONFIG = StreamingConfig(head_dim=64, bus_bytes=16, chunks=64, table_pages=300, windows=3,
@@ -20,23 +20,20 @@ ORDERS = ("job_start", "job_abort", "copy_abort", "counter_clear")
 def run(operations, *, config=CONFIG, seed=None):
     """Run a coroutine function on a `Bus`, and return the orders given."""
     dut = Registers(config)
-    finished, orders = [], []
+    orders = []
 
     async def testbench(ctx):
         ctx.set(dut.o_table.ready, 1)
         ctx.set(dut.o_chain.ready, 1)
         await operations(Bus(
             ctx, dut, address_of, random.Random(seed) if seed is not None else None))
-        finished.append(True)
 
     async def watch(ctx):
         while True:
             _, _, *given = await ctx.tick().sample(*(getattr(dut, name) for name in ORDERS))
             orders.extend(name for name, is_given in zip(ORDERS, given, strict=True) if is_given)
 
-    run_stream_test(dut, feeds={}, sinks={}, seed=seed or 0, quiet_cycles=4_000,
-                    testbenches=[testbench, watch])
-    assert finished == [True]
+    run_testbench(dut, testbench, beside=[watch])
     return orders
 
 

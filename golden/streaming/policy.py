@@ -17,7 +17,8 @@ class Route(IntEnum):
 
 
 class Event(IntEnum):
-    """What the scheduler reacts to; of those at one time, the lowest number comes first."""
+    """What the scheduler reacts to; of those at one time, the lowest number comes first, but the
+    answers of a route, good or bad, come in the order of their arrival."""
 
     LINK_DONE = 0  # the last write response of a chunk that passed all checks
     LINK_FAILED = 1  # corrupt, truncated, over-long or refused

@@ -145,12 +145,13 @@ def simulate(scheduler, link, device):
                 answer = sides[route].request(time, chunk)
                 if answer.time is not None:
                     event = good if answer.good else bad
-                    heapq.heappush(answers, (answer.time, event, next(order), chunk))
+                    # A route's answers at one time keep their order, good or bad.
+                    heapq.heappush(answers, (answer.time, route, next(order), event, chunk))
         seen = len(scheduler.log)
         time, event, chunk = scheduler.expiry()
         answered = answers and answers[0][:2] <= (time, event)
         if answered:
-            time, event, _, chunk = answers[0]
+            time, _, _, event, chunk = answers[0]
         if period and (timer, Event.TIMER) < (time, event):
             time, event, chunk = timer, Event.TIMER, 0
             timer += period

@@ -22,7 +22,7 @@ class ProductCompare(wiring.Component):
 
     The difference of the products grows bit by bit of the ratios, highest first.
 
-    **Latency**: 18 cycles from ``start`` to ``done``.
+    **Latency**: 17 cycles from ``start`` to ``done``.
 
     **Throughput**: one call at a time.
 

@@ -23,11 +23,8 @@ from hw.streaming.scheduler.columns import Columns
 from hw.streaming.scheduler.compare import ProductCompare
 from hw.streaming.scheduler.dispatcher import Dispatcher
 from hw.streaming.scheduler.events import EventPicker
-from hw.streaming.scheduler.flying import Flying
-from hw.streaming.scheduler.layouts import LoadError, Task, effects, event_record, load_bits
-from hw.streaming.scheduler.link_port import LinkPort
+from hw.streaming.scheduler.layouts import LoadError, effects, event_record, load_bits
 from hw.streaming.scheduler.loading import JobLoader
-from hw.streaming.scheduler.meter import Meter
 from hw.streaming.scheduler.needs import Needs
 from hw.streaming.scheduler.reactor import Reactor
 from hw.streaming.scheduler.recovery import Recovery
@@ -35,6 +32,7 @@ from hw.streaming.scheduler.refine import Refiner
 from hw.streaming.scheduler.scan import Scan
 from hw.streaming.scheduler.stages import Stages
 from hw.streaming.scheduler.table import ChunkTable
+from hw.streaming.scheduler.traffic import Traffic
 from hw.streaming.scheduler.work import Work
 
 __all__ = ["SchedulerCore"]
@@ -59,7 +57,8 @@ class SchedulerCore(wiring.Component):
 
     Members
     -------
-    policy, now, i_entry, start, i_link, i_computed, o_link, o_cancel, loading, stage, event :
+    policy, now, i_entry, start, i_link, i_computed, o_link, o_cancel, loading, stage, event,
+    reacting :
         See `RouteScheduler`.
     o_compute : ``Out(stream.Signature(compute_request(config)))``
         ``valid`` may fall without a transfer.
@@ -88,7 +87,7 @@ class SchedulerCore(wiring.Component):
             "loading": Out(1), "begins": Out(1), "refused": Out(1), "ended": Out(1),
             "running": Out(1), "error": Out(LoadError),
             "stage": Out(STAGE_BITS),
-            "event": Out(event_record(config)),
+            "event": Out(event_record(config)), "reacting": Out(1),
         })
 
     @property
@@ -109,13 +108,10 @@ class SchedulerCore(wiring.Component):
         m.submodules.dispatcher = self._dispatcher = Dispatcher(config)
         m.submodules.refiner = self._refiner = Refiner(config)
         m.submodules.reactor = self._reactor = Reactor(config)
-        self._works, self._flying, self._meters = [], [], []
-        for route in Route:
-            for units, cls in ((self._works, Work), (self._flying, Flying)):
-                units.append(cls(config))
-                m.submodules[f"{cls.__name__.lower()}_{route.name.lower()}"] = units[-1]
-            self._meters.append(Meter())
-            m.submodules[f"meter_{route.name.lower()}"] = self._meters[-1]
+        m.submodules.traffic = self._traffic = Traffic(config)
+        self._works = [Work(config) for _ in Route]
+        for route, work in zip(Route, self._works, strict=True):
+            m.submodules[f"work_{route.name.lower()}"] = work
         actors = [self._stages, self._loader, self._scan, self._needs, self._recovery,
                   self._dispatcher, self._refiner, self._reactor]
         self._effects = Signal(effects(config))
@@ -123,7 +119,7 @@ class SchedulerCore(wiring.Component):
             Value.cast(self._effects).eq(join(actor.effects for actor in actors)),
             *(actor.row.eq(self._table.row) for actor in actors),
             *(unit.policy.eq(self.policy) for unit in (
-                *actors, self._picker) if hasattr(unit, "policy")),
+                *actors, self._picker, self._traffic) if hasattr(unit, "policy")),
             *(unit.grid.eq(self._loader.grid) for unit in (
                 *actors[2:], self._columns) if hasattr(unit, "grid")),
             *(unit.room.eq(self.room) for unit in actors if hasattr(unit, "room")),
@@ -132,8 +128,7 @@ class SchedulerCore(wiring.Component):
         self._connect_loading(m)
         self._connect_table(m)
         self._connect_works(m)
-        self._connect_flying(m)
-        self._connect_meters(m)
+        self._connect_traffic(m)
         self._connect_answers(m)
         self._connect_status(m)
         return m
@@ -216,64 +211,34 @@ class SchedulerCore(wiring.Component):
             self._reactor.head.eq(computing.head), self._reactor.count.eq(computing.count),
         ]
 
-    def _connect_flying(self, m):
-        m.submodules.link_port = port = LinkPort(self.config)
-        effects, row, time = self._effects, self._table.row, self._picker.time
-        timeouts = (self.policy.stream_timeout, self.policy.compute_timeout)
-        streams, computes = self._flying
-        for index, flying in enumerate(self._flying):
+    def _connect_traffic(self, m):
+        traffic, picker, reactor = self._traffic, self._picker, self._reactor
+        dispatcher, refiner = self._dispatcher, self._refiner
+        for name in ("o_link", "o_cancel", "o_compute"):
+            connect(m, getattr(traffic, name), flipped(getattr(self, name)))
+        for index, count in enumerate(traffic.counts):
             m.d.comb += [
-                flying.append.eq(effects.depart[index]),
-                flying.flight.chunk.eq(row.chunk),
-                flying.flight.ticks.eq(row.ticks[index]),
-                flying.flight.silent_at.eq(time + timeouts[index]),
-                flying.remove.eq(effects.land[index]),
-                flying.chunk.eq(row.chunk),
-                flying.index.eq(self._picker.index),
-                self._picker.seen[index].eq(flying.seen),
-                self._picker.counts[index].eq(flying.count),
-                self._reactor.flying[index].eq(flying.count),
-                self._reactor.busy[index].eq(flying.busy),
-                self._dispatcher.flying[index].eq(flying.count),
-                self._dispatcher.busy[index].eq(flying.busy),
+                picker.seen[index].eq(traffic.seen[index]),
+                picker.counts[index].eq(count),
+                reactor.flying[index].eq(count),
+                dispatcher.flying[index].eq(count),
+                refiner.estimates[index].eq(traffic.estimates[index]),
             ]
         m.d.comb += [
-            streams.flight.late_at.eq(row.deadline),
-            streams.extend.eq(effects.extend),
-            computes.flight.late_at.eq(1 << TICK_BITS),
-            computes.flight.state_only.eq(row.word.tasks[0] == Task.DONE),
-            self._refiner.full.eq(self._dispatcher.full),
-
-            port.withdraw.eq(streams.removed & streams.was_sent),
-            port.expired.eq(self._reactor.expires),
-            port.chunk.eq(streams.removed_chunk),
-            port.hold.eq(self._picker.i[0].valid),
-            self._reactor.is_clear.eq(port.is_clear),
-            # What may be written over by the link is not computed.
-            self.o_compute.payload.eq(computes.o.payload),
-            self.o_compute.valid.eq(computes.o.valid & port.is_clear),
-            computes.o.ready.eq(self.o_compute.ready & port.is_clear),
+            traffic.effects.eq(self._effects),
+            traffic.row.eq(self._table.row),
+            traffic.time.eq(picker.time),
+            traffic.begins.eq(self._loader.begins),
+            traffic.expires.eq(reactor.expires),
+            traffic.hold.eq(picker.i[0].valid),
+            traffic.index.eq(picker.index),
+            traffic.measure.eq(refiner.measure),
+            reactor.busy.eq(traffic.busy),
+            reactor.is_clear.eq(traffic.is_clear),
+            dispatcher.busy.eq(traffic.busy),
+            refiner.busy.eq(traffic.measuring),
+            refiner.full.eq(dispatcher.full),
         ]
-        connect(m, streams.o, port.i)
-        connect(m, port.o_link, flipped(self.o_link))
-        connect(m, port.o_cancel, flipped(self.o_cancel))
-
-    def _connect_meters(self, m):
-        effects, refiner = self._effects, self._refiner
-        for index, (meter, flying) in enumerate(zip(self._meters, self._flying, strict=True)):
-            leaves_idleness = effects.depart[index] & (flying.count == 0)
-            m.d.comb += [
-                meter.now.eq(self._picker.time),
-                meter.window_log2.eq(self.policy.window_log2),
-                meter.begin.eq(self._loader.begins),
-                meter.record.eq(effects.land[index] & effects.measured),
-                meter.restart.eq(effects.land[index] & ~effects.measured | leaves_idleness),
-                meter.measure.eq(refiner.measure),
-                meter.predicted.eq(Mux(meter.record, self._table.row.ticks[index],
-                                       flying.oldest_ticks)),
-                refiner.busy[index].eq(meter.busy),
-                refiner.estimates[index].eq(meter.estimate),
-            ]
 
     def _connect_answers(self, m):
         picker = self._picker
@@ -310,5 +275,5 @@ class SchedulerCore(wiring.Component):
             self.loading.eq(loader.loading), self.begins.eq(loader.begins),
             self.refused.eq(loader.refused), self.error.eq(loader.error),
             self.running.eq(loader.running), self.ended.eq(reactor.ended),
-            self.stage.eq(stages.stage),
+            self.stage.eq(stages.stage), self.reacting.eq(reactor.reacting),
         ]

@@ -20,8 +20,8 @@ WINDOW_LOG2_MAX = 4
 class Meter(wiring.Component):
     """Mean of the last 2^``window_log2`` ratios of measured over predicted time.
 
-    **Latency**: 15 cycles from ``record`` or ``measure`` until not ``busy``; 1 from a ``measure``
-    with nothing in flight.
+    **Latency**: ``busy`` for 13 cycles from ``record`` or ``measure`` on, 3 if the ratio is the
+    largest, 1 if nothing is in flight.
 
     **Throughput**: one at a time; not while ``busy``, except ``restart``.
 
@@ -37,7 +37,7 @@ class Meter(wiring.Component):
     begin : ``In(1)``
         Once after a reset, before all else; ``window_log2`` then holds.
     predicted : ``In(24)``
-        Ticks of what ended or, for ``measure``, of the oldest request in flight, 0 if there is none.
+        Ticks of what ended or, for ``measure``, of the oldest request in flight; 0: there is none.
     record : ``In(1)``
         Something has ended, and its time counts.
     restart : ``In(1)``

@@ -25,6 +25,12 @@ __all__ = ["Reactor"]
 LINK, COMPUTE = 0b01, 0b10   # masks of routes
 
 
+def _call(m, call, then):
+    m.d.comb += call.start.eq(1)
+    with m.If(call.done):
+        m.next = then
+
+
 class Reactor(wiring.Component):
     """Takes an event with all that follows from it, then the next, until the job has ended.
 
@@ -46,14 +52,8 @@ class Reactor(wiring.Component):
     events, recovery, needs, open_stage, advance, dispatch, refine, scan : ``Out(Call(...))``
         To `EventPicker`, `Recovery`, `Needs`, `Stages`, `Dispatcher`, `Refiner` and `Scan`.
     policy : ``In(schedule_policy(config))``
-    running : ``In(1)``
-        A job has been loaded and started.
-    room : ``In(1)``
-        The log has room.
-    is_resolved : ``In(1)``
-        No chunk is unresolved.
-    is_last : ``In(1)``
-        The current stage is the last.
+    running, room, is_resolved, is_last : ``In(1)``
+        A job runs; the log has room; no chunk is unresolved; the current stage is the last.
     flying : ``In(range(17)).array(2)``, busy : ``In(2)``
         Of the routes' `Flying`.
     level, head, count : ``In(chunk_bits + 1)``
@@ -62,6 +62,8 @@ class Reactor(wiring.Component):
         Nothing is to be given up on the link.
     happens : ``Out(1)``
         An event has been taken up; high for one cycle, in which ``events.result`` is it.
+    reacting : ``Out(1)``
+        From the cycle after ``happens`` until all that follows from the event is done.
     expires : ``Out(1)``
         The event being absorbed is an expiry.
     ended : ``Out(1)``
@@ -83,7 +85,7 @@ class Reactor(wiring.Component):
             "flying": In(range(OUTSTANDING_MAX + 1)).array(len(Route)), "busy": In(len(Route)),
             "level": In(bits), "head": In(bits), "count": In(bits),
             "is_clear": In(1),
-            "happens": Out(1), "expires": Out(1), "ended": Out(1),
+            "happens": Out(1), "reacting": Out(1), "expires": Out(1), "ended": Out(1),
         })
 
     @property
@@ -98,7 +100,8 @@ class Reactor(wiring.Component):
         is_idle = (self.flying[0] == 0) & (self.flying[1] == 0) & (self.busy == 0)
         m.d.comb += self.expires.eq(event.event == Event.LINK_EXPIRED)
 
-        with m.FSM(name="state"):
+        with m.FSM(name="state") as fsm:
+            m.d.comb += self.reacting.eq(~fsm.ongoing("NEXT") & ~fsm.ongoing("EVENT"))
             with m.State("NEXT"):
                 m.d.sync += [measured.eq(0), unblocks.eq(0)]
                 with m.If(self.running & self.room & (self.busy == 0)):
@@ -106,20 +109,20 @@ class Reactor(wiring.Component):
             with m.State("EVENT"):
                 self._take_event(m, event)
             with m.State("START"):
-                self._call(m, self.open_stage, then="ADVANCE")
+                _call(m, self.open_stage, then="ADVANCE")
             self._absorb_link(m, event, measured)
             self._absorb_compute(m, event, measured, unblocks)
             with m.State("ADVANCE"):
-                self._call(m, self.advance, then="DISPATCH")
+                _call(m, self.advance, then="DISPATCH")
             with m.State("DISPATCH"):
-                self._call(m, self.dispatch, then="DISPATCHED")
+                _call(m, self.dispatch, then="DISPATCHED")
             with m.State("DISPATCHED"):
                 m.d.sync += measured.eq(0)
                 m.next = "REST"
                 with m.If(measured & self.policy.refine & ~self.is_resolved):
                     m.next = "REFINE"
             with m.State("REFINE"):
-                self._call(m, self.refine, then="REST")
+                _call(m, self.refine, then="REST")
             with m.State("REST"):
                 m.d.sync += unblocks.eq(1)
                 with m.If((self.busy == 0) & ~is_idle):
@@ -131,18 +134,13 @@ class Reactor(wiring.Component):
                     with m.If(~self.is_last):
                         m.next = "OPEN"
             with m.State("OPEN"):
-                self._call(m, self.open_stage, then="DISPATCH")
+                _call(m, self.open_stage, then="DISPATCH")
             with m.State("BLOCKED"):
                 self._give_up_blocked(m, Source.QUEUE, 0, self.level, otherwise="BLOCKED_LISTED")
             with m.State("BLOCKED_LISTED"):
                 self._give_up_blocked(m, Source.LIST, self.head, self.count - self.head,
                                       otherwise="NEXT")
         return m
-
-    def _call(self, m, call, then):
-        m.d.comb += call.start.eq(1)
-        with m.If(call.done):
-            m.next = then
 
     def _take_event(self, m, event):
         found = self.events.result
@@ -192,7 +190,7 @@ class Reactor(wiring.Component):
             m.next = "ADVANCE"
         with m.State("PRESENT"):
             m.d.comb += self.needs.argument.present.eq(1)
-            self._call(m, self.needs, then="ADVANCE")
+            _call(m, self.needs, then="ADVANCE")
         with m.State("FAILED"):
             m.d.comb += [
                 *rewrite(self, stream=Task.FAILED),
@@ -248,7 +246,7 @@ class Reactor(wiring.Component):
         with m.State("COMPUTED"):
             m.d.comb += [self.needs.argument.present.eq(is_new),
                          self.needs.argument.computed.eq(1)]
-            self._call(m, self.needs, then="ADVANCE")
+            _call(m, self.needs, then="ADVANCE")
         with m.State("GIVE_UP"):
             m.d.comb += read(self, self.row.chunk)
             m.next = "FALL_BACK"

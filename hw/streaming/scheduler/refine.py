@@ -26,7 +26,7 @@ __all__ = ["Refiner"]
 class Refiner(wiring.Component):
     """Compares the routes' speeds, prefetches for the link, and moves a chunk at most.
 
-    **Latency**: from ``start`` to ``done`` at most 75 + 8 * scan cycles under PAPER, besides what
+    **Latency**: from ``start`` to ``done`` at most 110 + 6 * scan cycles under PAPER, besides what
     it calls of `Stages` and `Dispatcher` and 1 per list entry passed by the tail; under STRICT
     another heads * scan.
 
@@ -85,7 +85,7 @@ class Refiner(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        config, policy, scan = self.config, self.policy, self.scan
+        config, policy = self.config, self.policy
         slow_stream, slow_compute = Signal(), Signal()
         moves = Signal(len(policy.cap))
         chunk = Signal(config.chunk_bits)       # candidate for a move

@@ -17,7 +17,7 @@ class Scan(wiring.Component):
     """Looks for the first chunk of a kind: an entry per cycle goes through its source, then the
     chunk table, then is judged.
 
-    **Latency**: 4 + k cycles from ``start`` to ``done`` if the k-th entry from 0 is found; 3 + n if
+    **Latency**: 3 + k cycles from ``start`` to ``done`` if the k-th entry from 0 is found; 2 + n if
     none of n is, 1 if n is 0.
 
     **Throughput**: one call at a time.

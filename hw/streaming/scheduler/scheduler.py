@@ -30,30 +30,31 @@ class RouteScheduler(wiring.Component):
     """Takes each decision of docs/scheduling.md, sections 5 and 6, from events as they come.
 
     *Loading*. While ``loading``, ``i_entry`` takes one entry per chunk, in the order of the lists;
-    both lists may be interleaved. Then ``start``, for one cycle, checks the job: it is refused, with
-    the reason in ``error`` and nothing started, or begins with START at the time ``now``. Deadlines
-    are of the same clock as ``now``.
+    both lists may be interleaved. Then ``start``, for one cycle, checks the job: it is refused,
+    with the reason in ``error`` and nothing started, or begins with START at the time ``now``.
+    Deadlines are of the same clock as ``now``.
 
     *Requests* are offered in the order of the decisions. One that ends, by its time-out or
     deadline, before it is taken is never sent; so ports that take nothing hold nothing up. A link
-    request may be withdrawn while it is offered: ``o_link.valid`` then falls without a transfer. One
-    that was taken is given up through ``o_cancel``, whose ``ready`` is a promise: no write of that
-    chunk is outstanding or to come, and no answer to that request either, except what ``i_link``
-    has taken. Until then events are absorbed, but neither route is asked for anything new.
+    request may be withdrawn while it is offered: ``o_link.valid`` then falls without a transfer.
+    One that was taken is given up through ``o_cancel``, whose ``ready`` is a promise: no write of
+    that chunk is outstanding or to come, and no answer to that request either, except what
+    ``i_link`` has taken. Until then events are absorbed, but neither route is asked for anything
+    new.
 
     *The end*. When all chunks are resolved, nothing is in flight and nothing is to be given up,
     ``busy`` falls and ``finished`` is set. ``abort`` ends a job, or its loading, in any state: what
     was decided but not offered is forgotten, and answers still to come are dropped. It waits for
-    nothing. ``o_link`` and ``o_cancel`` fall, so that the receive side must be aborted with it; what
-    ``o_compute`` offers stays until taken, see ``quiet``. The next job may be loaded when
+    nothing. ``o_link`` and ``o_cancel`` fall, so that the receive side must be aborted with it;
+    what ``o_compute`` offers stays until taken, see ``quiet``. The next job may be loaded when
     ``loading`` rises, after ``max(chunks, 256)`` cycles.
 
-    **Latency**: 2 cycles from an answer to its event. Then, with ``scan`` candidates looked at by
-    each search and no entry dropped, an event takes at most about 165 + 9 * scan cycles under
-    ``PAPER``, with ``refine`` off 65 + 2 * scan: with ``scan`` 32 at most 453 and 129, for each
-    request that goes out another 30 at most. Under ``STRICT`` add heads * (scan + 2) + blocks; for
-    a failed chunk 2 per chunk of the layers below it; per entry dropped from a list 1, from a queue
-    5, each once in a job; per stage opened 6.
+    **Latency**: 2 cycles from an answer to its event. An event that sends nothing then takes at
+    most 200 + 12 * scan cycles under PAPER, with ``refine`` off 50 + 2 * scan: with ``scan`` 32 at
+    most 584 and 114. Each request sent adds at most 17 + 2 * scan, each stage opened 6. Under
+    STRICT add heads * (scan + 2) + blocks; for a failed chunk 2 per chunk of the layers below it;
+    per entry dropped from a list 1 and from a queue 5, each once in a job. The most that was
+    measured with sound schedules and ``scan`` 32 is 201.
 
     **Throughput**: one event at a time. 4 answers wait per route.
 
@@ -84,6 +85,8 @@ class RouteScheduler(wiring.Component):
         The decision log. It waits for nothing else, but the scheduler for it.
     event : ``Out(event_record(config))``
         Each event as it is taken up: what golden must be told to decide the same.
+    reacting : ``Out(1)``
+        From the cycle after ``event`` until all that follows from it is done.
     loading : ``Out(1)``
         Entries and ``start`` are taken.
     busy : ``Out(1)``
@@ -114,7 +117,7 @@ class RouteScheduler(wiring.Component):
             "o_cancel": Out(stream.Signature(bits)),
             "o_compute": Out(stream.Signature(compute_request(config))),
             "o_record": Out(stream.Signature(record(config))),
-            "event": Out(event_record(config)),
+            "event": Out(event_record(config)), "reacting": Out(1),
             "loading": Out(1), "busy": Out(1), "finished": Out(1), "error": Out(LoadError),
             "present": Out(bits + 1), "lost": Out(bits + 1), "stage": Out(STAGE_BITS),
             "quiet": Out(1),
@@ -150,6 +153,7 @@ class RouteScheduler(wiring.Component):
             log.i.valid.eq(core.log_valid & ~self.abort),
             log.i.payload.eq(core.log),
             self.event.eq(core.event),
+            self.reacting.eq(core.reacting),
             self.quiet.eq(~(self.o_link.valid | self.o_cancel.valid | self.o_compute.valid)),
         ]
         self._keep_status(m, core)

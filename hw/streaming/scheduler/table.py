@@ -7,7 +7,14 @@ from amaranth.lib.wiring import In, Out
 from hw.config import StreamingConfig
 from hw.sram import Sram
 from hw.streaming.checks import check_config
-from hw.streaming.layouts import NEVER, PREDICTION_BITS, STAGE_BITS, TICK_BITS, Route, schedule_entry
+from hw.streaming.layouts import (
+    NEVER,
+    PREDICTION_BITS,
+    STAGE_BITS,
+    TICK_BITS,
+    Route,
+    schedule_entry,
+)
 from hw.streaming.scheduler.layouts import (
     Task,
     chunk_place,

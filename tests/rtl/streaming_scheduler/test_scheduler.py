@@ -1,19 +1,46 @@
 import pytest
 
 from sim.build import build_and_run
-from tests.rtl.streaming_scheduler.scenes import CONFIGS, TimedRouteScheduler
+from sim.streaming.schedule_error import schedule_error
+from sim.streaming.schedule_system import TimedRouteScheduler
+from tests.rtl.streaming_scheduler.scenes import CONFIGS
 
 BENCH = "tests.rtl.streaming_scheduler.bench_scheduler"
 
 
-def run(name, *, tests, **arguments):
+def run(name, *, tests, seed=None, **arguments):
     build_and_run(TimedRouteScheduler(CONFIGS[name]), name=f"scheduler_{name}", bench=BENCH,
-                  tests=tests, arguments={"config": name, **arguments})
+                  seed=seed, tests=tests, arguments={"config": name, **arguments})
 
 
 def test_random_jobs():
-    run("small", tests="random_jobs", jobs=60, most=24)
+    run("small", tests="random_jobs", jobs=30, most=24)
 
 
-def test_aborts():
-    run("small", tests="aborts", jobs=15, most=24)
+def test_the_end_of_jobs():
+    run("small", tests="aborts|refusals|dead_ports|held_cancel", jobs=8, most=24)
+
+
+def test_golden_predicts_a_run():
+    figures = schedule_error(jobs=3, most=32)
+    assert figures["streaming.model.cycle_error"] < 0.02
+    assert figures["streaming.scheduler.event_cycles"] <= 453
+
+
+@pytest.mark.regress
+@pytest.mark.parametrize("seed", range(2, 6))
+def test_many_random_jobs(seed):
+    run("small", tests="random_jobs|aborts", seed=seed, jobs=150, most=40)
+
+
+@pytest.mark.regress
+@pytest.mark.parametrize("seed", range(2, 5))
+def test_many_large_jobs(seed):
+    run("wide", tests="random_jobs|aborts", seed=seed, jobs=60, most=400)
+
+
+@pytest.mark.regress
+def test_golden_predicts_long_runs():
+    figures = schedule_error()
+    assert figures["streaming.model.cycle_error"] < 0.02
+    assert figures["streaming.scheduler.event_cycles"] <= 453

@@ -12,6 +12,8 @@ from sim.payload import pack
 from sim.stream import StreamPort, StreamSink, StreamSource
 from sim.testbench import CLOCK_NS, cycles, sidecar
 
+__all__ = ["Surroundings"]
+
 LINK, COMPUTE = Route
 
 
@@ -85,7 +87,7 @@ class Answers:
             port.write(answer)
             port.valid.value = 1
             await edge
-            if port.ready.value and port.valid.value:
+            if port.ready.value and self.queue and self.queue[0] is answer:
                 self.queue.popleft()
                 port.valid.value = 0
                 self.on_taken(answer)

@@ -264,7 +264,16 @@ def test_early_end_of_stream(good_beats):
     bench.run(seed=7, stall=0.3)
 
 
-# Abort and reset.
+def test_reads_wait_for_room():
+    """What is read faster than it is taken stays within the buffer."""
+    bench = Bench(make_config(64, bursts=64, burst_bytes=1024), 10)
+    assert CopyReader(bench.config).buffer_beats == 256 < 4 * 8000 // 64
+    for _ in range(4):
+        bench.scene.copy(row_bytes=8000, feed=True)
+    bench.run(stall=0.7)
+
+
+# Abort.
 
 
 @pytest.mark.parametrize("begin, cycles", [(3, 1), (20, 1), (60, 40), (61, 400), (90, 1)])

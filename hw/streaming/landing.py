@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.config import StreamingConfig
-from hw.stream import Arbiter, Queue
+from hw.stream import Arbiter, Queue, SkidBuffer
 from hw.streaming.checks import check_config
 from hw.streaming.layouts import (
     Outcome,
@@ -19,6 +19,8 @@ from hw.streaming.requests import slot_count
 
 __all__ = ["Landing", "frame_report"]
 
+LINED = 2  # frames whose placement was given: of the rows that pass now, and of the next
+
 
 def frame_report() -> data.StructLayout:
     """A frame that did not become a chunk: refused, for ``reason``, or not written."""
@@ -29,13 +31,17 @@ class Landing(wiring.Component):
     """Leads the rows of each frame to the page writer, or drops them, and joins the frame's verdict
     with the writer's outcome.
 
-    The rows of a frame whose slot has become a zombie are dropped from the next row on, and the
-    writer is told that no more of them come.
+    A frame's placement is offered while rows of the frame before still pass. Rows pass through a
+    register, and a close only when it is empty, so that no close overtakes a row.
 
-    **Latency**: of rows 0 cycles, once the frame's placement was taken: 2 cycles after ``begun``.
-    From verdict and outcome to ``ended`` 2 cycles.
+    A frame whose slot is a zombie when its turn for a placement comes is dropped without one. When
+    it becomes one later, no row begins to pass any more, and the placement is closed.
 
-    **Throughput**: a beat per cycle. Between frames the placement takes 2 cycles.
+    **Latency**: of rows 1 cycle. From ``begun`` to ``place_valid`` 2 cycles, from the placement
+    taken to the first row taken 1; from the later of verdict and outcome to ``ended`` 1, one frame
+    per cycle. From a zombie's bit, if no row is under way, to ``o_close`` 1 cycle.
+
+    **Throughput**: a beat per cycle, also from frame to frame. A placement per 2 cycles.
 
     **Numerics**: none, rows pass unchanged.
 
@@ -56,6 +62,7 @@ class Landing(wiring.Component):
     zombies : ``In``, a bit per slot
         Slots whose rows nobody wants any more.
     i_verdict : ``In(stream.Signature(verdict(config)))``
+        Not in the cycle of ``taken`` or ``begun``; after the frame's rows.
     i_stored, o_stored : streams of ``stored_beat(config)``
         Rows, from the decoder and to the writer.
     place_valid, place_ready, placed_slot : the placement of this slot, to the writer
@@ -64,6 +71,7 @@ class Landing(wiring.Component):
     i_done : ``In(stream.Signature(write_outcome(config)))``
         From the writer, once per placement, in order.
     writing : ``Out``, a bit per slot
+        From the placement's offer to the writer's outcome.
     ended, ended_slot, ended_good : ``Out``
     o_report : ``Out(stream.Signature(frame_report()))``
     """
@@ -101,9 +109,12 @@ class Landing(wiring.Component):
         m = Module()
         slots = slot_count(self.config)
         frame = data.StructLayout({"slot": range(slots), "chunk": self.config.chunk_bits})
-        m.submodules.order = order = Queue(range(slots), depth=PACKETS + 1)
-        m.submodules.frames = frames = Queue(frame, depth=PACKETS + 1)
-        m.submodules.written = written = Queue(frame, depth=PACKETS + 1)
+        row_frame = data.StructLayout({"slot": range(slots), "is_placed": 1})
+        # There is a place for every packet under way: neither of the first two is ever found full.
+        m.submodules.order = order = Queue(range(slots), depth=PACKETS)
+        m.submodules.frames = frames = Queue(frame, depth=PACKETS)
+        m.submodules.lined = lined = Queue(row_frame, depth=LINED)
+        m.submodules.written = written = Queue(frame, depth=PACKETS)
         m.submodules.refusals = refusals = Queue(frame_report(), depth=2)
         m.submodules.failures = failures = Queue(frame_report(), depth=2)
         m.submodules.reports = reports = Arbiter(frame_report(), count=2)
@@ -113,7 +124,6 @@ class Landing(wiring.Component):
         latest = Signal(range(slots))
         with m.If(self.taken):
             m.d.sync += latest.eq(self.taken_slot)
-        # There is a place for every packet under way: neither queue is ever found full.
         m.d.comb += [
             order.i.valid.eq(self.taken),
             order.i.payload.eq(self.taken_slot),
@@ -122,60 +132,79 @@ class Landing(wiring.Component):
             frames.i.payload.chunk.eq(self.begun_chunk),
         ]
         judged, is_bad = Signal(slots), Signal(slots)
-        self._pass_rows(m, frames, written)
-        self._judge(m, order, frames, refusals.i, judged, is_bad)
+        self._place(m, frames, lined, written)
+        rows = self._pass_rows(m, lined)
+        self._judge(m, order, lined, rows, refusals.i, judged, is_bad)
         self._finish(m, written, failures.i, is_bad)
         self._end(m, judged, is_bad)
         return m
 
-    def _pass_rows(self, m, frames, written):
-        """Offer the placement of the oldest frame, then let its rows pass."""
-        current = frames.o.payload
-        self._placed, self._closed = placed, closed = Signal(), Signal()
-        self._is_dropped, self._is_cutting = is_dropped, is_cutting = Signal(), Signal()
-        in_row, is_zombie = Signal(), Signal()
+    def _place(self, m, frames, lined, written):
+        """Offer the placement of the oldest frame without one; a zombie needs none."""
+        frame = frames.o.payload
+        begins, is_placed, is_skipped = Signal(), Signal(), Signal()
+        is_zombie = self.zombies.bit_select(frame.slot, 1)
         m.d.comb += [
-            self.placed_slot.eq(current.slot),
-            is_zombie.eq(frames.o.valid & self.zombies.bit_select(current.slot, 1)),
-            is_dropped.eq(is_cutting | closed | (is_zombie & ~placed & ~self.place_valid)),
-            self.o_stored.payload.eq(self.i_stored.payload),
-            self.o_stored.valid.eq(self.i_stored.valid & placed & ~is_dropped),
-            self.i_stored.ready.eq(is_dropped | (placed & self.o_stored.ready)),
-            written.i.payload.eq(current),
-            written.i.valid.eq(self.place_valid & self.place_ready),
+            self.placed_slot.eq(frame.slot),
+            begins.eq(frames.o.valid & ~self.place_valid & lined.i.ready & written.i.ready),
+            is_skipped.eq(begins & is_zombie),
+            is_placed.eq(self.place_valid & self.place_ready),
+            frames.o.ready.eq(is_placed | is_skipped),
+            lined.i.valid.eq(is_placed | is_skipped),
+            lined.i.payload.slot.eq(frame.slot),
+            lined.i.payload.is_placed.eq(is_placed),
+            written.i.valid.eq(is_placed),
+            written.i.payload.eq(frame),
         ]
-        with m.If(frames.o.valid & ~placed & ~self.place_valid & ~is_dropped & written.i.ready):
+        with m.If(begins & ~is_zombie):
             m.d.sync += [
                 self.place_valid.eq(1),
-                self.writing.bit_select(current.slot, 1).eq(1),
+                self.writing.bit_select(frame.slot, 1).eq(1),
             ]
-        with m.If(self.place_valid & self.place_ready):
-            m.d.sync += [self.place_valid.eq(0), placed.eq(1)]
-        with m.If(self.o_stored.valid & self.o_stored.ready):
-            m.d.sync += in_row.eq(~self.o_stored.payload.last)
-        # Rows of a zombie are dropped from a row's start on, unless its verdict is there already.
-        with m.If(placed & is_zombie & ~closed & ~in_row & ~self.o_stored.valid
-                  & ~self.i_verdict.valid):
-            m.d.sync += is_cutting.eq(1)
-        with m.If(is_cutting & self.o_close.ready):
-            m.d.sync += [is_cutting.eq(0), closed.eq(1)]
+        with m.If(is_placed):
+            m.d.sync += self.place_valid.eq(0)
 
-    def _judge(self, m, order, frames, report, judged, is_bad):
-        """Take a verdict when its frame has been placed and closed, or is dropped."""
+    def _pass_rows(self, m, lined):
+        """Let the rows of the oldest frame pass, or drop them. Returns the register's output."""
+        m.submodules.rows = rows = SkidBuffer(stored_beat(self.config))
+        wiring.connect(m, rows.o, wiring.flipped(self.o_stored))
+        current = lined.o.payload
+        self._passes, self._closes = passes, closes = Signal(), Signal()
+        self._is_closed, self._is_cutting = is_closed, is_cutting = Signal(), Signal()
+        self._is_dropped = is_dropped = Signal()
+        is_stopped, in_row = Signal(), Signal()
+        m.d.comb += [
+            passes.eq(lined.o.valid & current.is_placed & ~is_closed & ~is_cutting),
+            is_dropped.eq(lined.o.valid & (~current.is_placed | is_closed)),
+            rows.i.payload.eq(self.i_stored.payload),
+            is_stopped.eq(self.zombies.bit_select(current.slot, 1) & ~in_row),
+            rows.i.valid.eq(self.i_stored.valid & passes & ~is_stopped),
+            self.i_stored.ready.eq((passes & ~is_stopped & rows.i.ready) | is_dropped),
+        ]
+        with m.If(rows.i.valid & rows.i.ready):
+            m.d.sync += in_row.eq(~self.i_stored.payload.last)
+        # Where a verdict closes the placement already, it is too late for a cut.
+        with m.If(passes & is_stopped & ~closes):
+            m.d.sync += is_cutting.eq(1)
+        with m.If(is_cutting & self.o_close.valid & self.o_close.ready):
+            m.d.sync += [is_cutting.eq(0), is_closed.eq(1)]
+        return rows.o
+
+    def _judge(self, m, order, lined, rows, report, judged, is_bad):
+        """Take a verdict when it closes its frame's placement, or the frame is dropped."""
         found = self.i_verdict.payload
-        is_refused, is_rowless, closes = Signal(), Signal(), Signal()
+        is_refused, is_rowless = Signal(), Signal()
         taken, is_free = Signal(), Signal()
         m.d.comb += [
             is_refused.eq(found.reason != Reason.NONE),
-            is_rowless.eq((found.reason == Reason.IDENTITY) | (found.reason == Reason.SHAPE)
-                          | (found.reason == Reason.LENGTH)),
+            is_rowless.eq(~found.known | (found.reason == Reason.IDENTITY)
+                          | (found.reason == Reason.SHAPE) | (found.reason == Reason.LENGTH)),
             is_free.eq(self.i_verdict.valid & (report.ready | ~is_refused)),
-            closes.eq(is_free & found.known & ~is_rowless & frames.o.valid
-                      & self._placed & ~self._closed & ~self._is_cutting),
-            self.o_close.valid.eq(closes | self._is_cutting),
+            self._closes.eq(is_free & ~is_rowless & self._passes),
+            self.o_close.valid.eq((self._closes | self._is_cutting) & ~rows.valid),
             self.o_close.payload.eq(is_refused | self._is_cutting),
-            taken.eq(is_free & (~found.known | is_rowless | (closes & self.o_close.ready)
-                                | (frames.o.valid & self._is_dropped & ~self._is_cutting))),
+            taken.eq(is_free & (is_rowless | self._is_dropped | (
+                self._closes & self.o_close.valid & self.o_close.ready))),
             self.i_verdict.ready.eq(taken),
             report.valid.eq(taken & is_refused),
             report.payload.chunk_id.eq(found.chunk_id),
@@ -188,8 +217,8 @@ class Landing(wiring.Component):
             with m.If(is_refused):
                 m.d.sync += is_bad.bit_select(order.o.payload, 1).eq(1)
             with m.If(~is_rowless):
-                m.d.comb += frames.o.ready.eq(1)
-                m.d.sync += [self._placed.eq(0), self._closed.eq(0)]
+                m.d.comb += lined.o.ready.eq(1)
+                m.d.sync += self._is_closed.eq(0)
 
     def _finish(self, m, written, report, is_bad):
         """Take the writer's outcomes. REFUSED has been told with the verdict."""

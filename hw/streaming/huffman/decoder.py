@@ -43,8 +43,8 @@ class HuffmanDecoder(wiring.Component):
     Of a payload that is over too early, or that cannot be decoded, the pages that were complete
     come out.
 
-    **Latency**: `latency` cycles from a page's last payload beat to its first element beat, if the
-    page has 16 words behind its directory, it is not the first of its frame, and none is decoded.
+    **Latency**: on a link of 8 bytes 17 cycles (`LATENCY`) from the last payload beat of a frame's
+    first page to its first element beat, if its tables are built.
 
     **Throughput**: eight elements per cycle while pages arrive in time, whatever their codes, and
     without a gap between the pages of a frame; on the link, eight bytes per cycle. Frames follow
@@ -71,6 +71,8 @@ class HuffmanDecoder(wiring.Component):
     o_fault : ``Out(stream.Signature(decode_fault(config)))``
         One for each frame, after its rows and before those of the next.
     """
+
+    LATENCY = 17
 
     def __init__(self, config: StreamingConfig):
         self._config = check_coded("HuffmanDecoder", config)

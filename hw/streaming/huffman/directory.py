@@ -117,9 +117,13 @@ class Directory(wiring.Component):
         with m.If(self.enable):
             m.d.sync += [has_first.eq(1), has_second.eq(~self.is_first)]
         with m.If(self.enable & self.is_first):
-            m.d.sync += [step.eq(0), end.eq(0), self.is_done.eq(0),
-                         is_summed.eq(0), is_checked.eq(0)]
+            m.d.sync += [step.eq(0), end.eq(0), self.is_done.eq(0)]
         self._judge(m, too_long, is_summed, is_checked)
+        with m.If(self.begins):
+            # Of the frame before, if that was cut.
+            m.d.sync += [
+                has_first.eq(0), has_second.eq(0), is_summed.eq(0), is_checked.eq(0),
+            ]
         return m
 
     def _measure(self, m, sizes, too_long):

@@ -1,6 +1,6 @@
 """One sub-stream: its words, and a code word of it per cycle."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -21,17 +21,14 @@ _PART_BITS = 16
 _PARTS_AHEAD = 3  # hold the window, which begins in the first, and as many bits behind it
 
 
-def thermometer_value(ones):
-    """How many of ``ones`` are set, if all that are set come first."""
-    count = len(ones)
-    bits = []
-    for place in range(count.bit_length()):
-        step = 1 << place
-        # An odd multiple of 2**place is reached, and the even one after it is not.
-        bits.append(Cat(
-            ones[low - 1] & ~ones[low + step - 1] if low + step <= count else ones[low - 1]
-            for low in range(step, count + 1, 2 * step)).any())
-    return Cat(bits)
+def choose(ones, options):
+    """The option whose index is the number of ``ones`` set, if all that are set come first."""
+    if len(options) == 1:
+        return options[0]
+    half = 1 << ((len(options) - 1).bit_length() - 1)
+    # No count of the ones, which would stand between them and the options.
+    return Mux(ones[half - 1], choose(ones[half:], options[half:]),
+               choose(ones[:half - 1], options[:half]))
 
 
 class Lane(wiring.Component):
@@ -111,14 +108,16 @@ class Lane(wiring.Component):
         self._hold_words(m, fetches, following, first)
 
         window, place = Signal(LONGEST), Signal(range(2 * _PART_BITS))
-        less_one = self._measure(m, window)
+        reached = self._measure(window)
+        less_one = choose(reached, [Const(value, 4) for value in range(LONGEST)])
         ahead = self._look_ahead(m, place, fetches, following, first)
         span = Cat(window, (ahead >> place[:-1])[LONGEST:2 * LONGEST])
         with m.If(self.loads):
             m.d.sync += [window.eq(first), place.eq(0)]
         with m.Elif(self.steps):
             m.d.sync += [
-                window.eq(span[1:] >> less_one),
+                window.eq(choose(reached, [
+                    span[length:][:LONGEST] for length in range(1, LONGEST + 1)])),
                 # One addition with a carry in, for the length is one more.
                 place.eq((Cat(1, place[:-1]) + Cat(1, less_one))[1:]),
             ]
@@ -156,14 +155,11 @@ class Lane(wiring.Component):
         with m.If(self.loads):
             m.d.sync += [page.eq(self.page), outof.eq(1)]
 
-    def _measure(self, m, window):
-        """Length of the code word that the window begins with, less one."""
-        reached = Cat(
+    def _measure(self, window):
+        """Limits reached by the bits of the window: as many as its code word has bits, less one."""
+        return Cat(
             Cat(reversed(window[:length])) >= self.limits[f"of_{length}"]
             for length in range(1, LONGEST))
-        less_one = Signal(range(LONGEST))
-        m.d.comb += less_one.eq(thermometer_value(reached))
-        return less_one
 
     def _look_ahead(self, m, place, fetches, following, first):
         """The parts from that on in which the window begins, at ``place``.

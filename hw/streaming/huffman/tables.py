@@ -30,7 +30,7 @@ class CodeTable(wiring.Component):
     placed behind those of lower rank. Counting and placing walk the symbols in the same way, for
     both add one to the tally of the symbol's length.
 
-    **Latency**: 2 * 2**b + 32 cycles (`latency`) from ``start`` to ``ready``, if the words come as
+    **Latency**: 2 * 2**b + 31 cycles (`latency`) from ``start`` to ``ready``, if the words come as
     fast as they are counted.
 
     **Throughput**: a table at a time.
@@ -90,7 +90,7 @@ class CodeTable(wiring.Component):
     @staticmethod
     def latency(bits):
         """Cycles for symbols of ``bits`` bits."""
-        return 2 * (1 << bits) + 2 + LONGEST + _TALLIES + 2
+        return 1 + _TALLIES + LONGEST + 2 * ((1 << bits) + 1)
 
     def elaborate(self, platform):
         m = Module()

@@ -7,8 +7,8 @@ from hw.streaming.decoder import Decoder
 from hw.streaming.fixed import FixedDecoder
 from hw.streaming.layouts import Reason
 from hw.streaming.planes import Planes
-from hw.streaming.receive import ReceivePath
 from tests.hw.harness import run_stream_test
+from tests.hw.streaming.coded import make_coded
 from tests.hw.streaming.payloads import (
     FIXED,
     begin_of,
@@ -117,8 +117,30 @@ def test_latency_and_throughput(name, head_dim, bus_bytes, block):
     assert [fault - given[rows * (index + 1) - 1] for index, fault in enumerate(faults)] == [1] * 3
 
 
-@pytest.mark.parametrize("unit", [Decoder, ReceivePath])
-def test_formats_it_is_for(unit):
-    with pytest.raises(ValueError, match=f"{unit.__name__} config.formats must be fixed-rate "
-                                         f"formats, not .*HUFFMAN4"):
-        unit(config_of(formats=("BF16", "HUFFMAN4")))
+@pytest.mark.parametrize("formats, names", [
+    (("BF16", "MXINT8", "HUFFMAN2", "HUFFMAN4"),
+     ["HUFFMAN4", "BF16", "MXINT8", "HUFFMAN2", "HUFFMAN4", "MXINT8", "BF16", "HUFFMAN2"]),
+    (("HUFFMAN3",), ["HUFFMAN3"] * 3)])
+def test_coded_formats_among_others(formats, names):
+    config = config_of(32, 16, formats=formats)
+    rng = np.random.default_rng(len(names))
+    frames, expected, rows = [], [], []
+    for name in names:
+        tokens = int(rng.choice([1, 2, 3]))
+        make = make_coded if name.startswith("HUFFMAN") else make_payload
+        payload = make(config, name, tokens, rng)
+        reason, stored = golden_stored(config, name, payload, tokens)
+        assert reason == Reason.NONE
+        expected += stored
+        rows.append(2 * tokens)
+        frames.append((name, payload, tokens))
+    result = run_stream_test(
+        Decoder(config),
+        feeds={"i_begin": [begin_of(config, *frame) for frame in frames],
+               "i_payload": [beat for _, payload, _ in frames
+                             for beat in payload_beats(config, payload)]},
+        sinks={"o_stored": None, "o_fault": len(frames)},
+        seed=2, stall_probability=0.3, timeout_cycles=100_000)
+    assert result.outputs["o_stored"] == expected
+    assert [fault["reason"] for fault in result.outputs["o_fault"]] == [Reason.NONE] * len(frames)
+    check_order(result, rows, config.row_beats)

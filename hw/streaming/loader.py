@@ -17,8 +17,8 @@ __all__ = ["Loader"]
 class Loader(wiring.Component):
     """Reads ``count`` schedule items and hands them on as entries, in order.
 
-    **Latency**: from ``start`` to ``bus.ar`` 3 cycles; from the beat that completes an item to
-    ``o_entry`` 1 or 2.
+    **Latency**: from ``start`` to ``bus.ar`` 2 cycles; from the beat that completes an item to
+    ``o_entry`` 1, on a bus of 8 bytes 2.
 
     **Throughput**: an item per cycle on a bus of 16 bytes or more.
 
@@ -37,7 +37,7 @@ class Loader(wiring.Component):
         Begin; address of the first item, a multiple of 64; at least 1.
     o_entry : ``Out(stream.Signature(schedule_entry(config)))``
     done, failed : ``Out(1)``
-        For one cycle, at the end.
+        ``done`` for one cycle, with the last item; ``failed`` means something only then.
     bus : ``Out(ReadPort)``
     """
 

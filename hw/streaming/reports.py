@@ -58,6 +58,8 @@ def job_report() -> data.StructLayout:
 class Reports(wiring.Component):
     """Merges reports, counts each, raises interrupts, and passes those on that are wanted.
 
+    A decision has its own time, any other report that of the cycle in which it is taken.
+
     **Latency**: 1 cycle.
 
     **Throughput**: a report per cycle.
@@ -84,7 +86,7 @@ class Reports(wiring.Component):
     event_index : ``In``; event_count : ``Out(32)``
         How often the event of kind ``index >> 5`` and code ``index & 31`` was reported.
     clear : ``In(1)``
-        All counts to zero.
+        All counts to zero; a report of the same cycle is not counted.
     """
 
     def __init__(self, config: StreamingConfig):

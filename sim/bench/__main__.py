@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from sim.bench import attention, bare, streaming
-from sim.bench.figures import ATTENTION, merge_figures, to_text, write_page
+from sim.bench.figures import ATTENTION, STREAMING, merge_figures, to_text, write_page
 from sim.demo.__main__ import main as run_demo
 from sim.tools import BUILD
 
@@ -46,7 +46,7 @@ def main(arguments=None):
         figures = merge_figures(found)
         console.print(f"{name}: {len(found)} figures in {time.monotonic() - started:.0f} s")
     table = Table("figure", "asked", "measured", title="Figures")
-    for key, _, asked in ATTENTION:
+    for key, _, asked in (*ATTENTION, *STREAMING):
         if key in figures:
             table.add_row(key, asked, to_text(figures[key]))
     console.print(table)

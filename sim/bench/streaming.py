@@ -1,8 +1,8 @@
-"""Schedules of the streaming engine: against the optimum, and time to first token."""
+"""The streaming engine: its schedules, and its hardware in simulation."""
 
 import json
 
-from sim.streaming import optimum, ttft
+from sim.streaming import copy_use, format_use, huffman_rate, optimum, schedule_error, ttft
 from sim.tools import BUILD
 
 __all__ = ["GROUPS"]
@@ -25,4 +25,11 @@ def first_token():
     return _figures(ttft.main, "ttft.json")
 
 
-GROUPS = {"optimum": against_optimum, "ttft": first_token}
+GROUPS = {
+    "optimum": against_optimum,
+    "ttft": first_token,
+    "copies": copy_use.measure,
+    "formats": format_use.measure,
+    "huffman": huffman_rate.measure,
+    "schedules": schedule_error.schedule_error,
+}

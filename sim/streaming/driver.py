@@ -5,12 +5,13 @@ import warnings
 from collections import deque
 
 from cocotb import start_soon
+from cocotb.simtime import get_sim_time
 from cocotb.triggers import Event, RisingEdge
 
 from hw.streaming.register_map import COUNTERS, address_of
 from sim.payload import unpack
 from sim.stream import StreamMonitor, StreamSink, StreamSource
-from sim.testbench import cycles, sidecar
+from sim.testbench import CLOCK_NS, cycles, sidecar
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -58,10 +59,23 @@ class StreamingDriver:
             StreamSink(dut, "o_request", on_item=self._on(self.requests), **stall),
             StreamSink(dut, "o_compute", on_item=self._on(self.orders), **stall),
         ]
-        if stall_probability:
-            self.monitors = [StreamMonitor(dut, name)
-                             for name in ("o_report", "o_request", "o_compute")]
-        start_soon(self._watch_events())
+        self._streams = [self.command, self.computed, *self.sinks]
+        if stall_probability:  # without stalls there is nothing to hold
+            self._streams += [StreamMonitor(dut, name)
+                              for name in ("o_report", "o_request", "o_compute")]
+        self._watch = start_soon(self._watch_events())
+
+    def stop(self):
+        """Let go of the streams, before a reset."""
+        for stream in self._streams:
+            stream.stop()
+        self.link.clear()
+        self._watch.cancel()
+
+    @staticmethod
+    def cycle():
+        """Cycles since the start of the simulation."""
+        return int(get_sim_time("ns")) // CLOCK_NS
 
     def _pauses(self):
         while True:
@@ -146,7 +160,7 @@ class StreamingDriver:
                 await self.news()
 
     async def serve_link(self, prompt, behave):
-        """Send the frame of each chunk that is asked for, one after the other.
+        """Send the frame of each chunk that is asked for, one behind the other.
 
         ``behave(chunk, frame)`` returns what is sent in its place: a list of (cycles to wait,
         bytes).
@@ -159,7 +173,6 @@ class StreamingDriver:
                 if wait:
                     await cycles(self.dut, wait)
                 await self.link.send(frame)
-                await self.link.wait()
 
     async def serve_compute(self, prompt, behave):
         """End the computation of each chunk that is asked for, one after the other.

@@ -1,9 +1,10 @@
-"""What is synthesized: the whole unit at ``tiny``, and each part of it at the larger presets."""
+"""What is synthesized: whole units at ``tiny``, and each part of them at the larger presets."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from hw.presets import PRESETS
+from hw.units import UNITS
 
 __all__ = ["Design", "designs"]
 
@@ -16,7 +17,7 @@ class Design:
     component: Any
 
 
-def _parts(config):
+def _attention_parts(config):
     """The parts of the attention unit, by the name that the unit gives them."""
     from hw.attention.append import Append
     from hw.attention.encoder import Encoder
@@ -28,11 +29,35 @@ def _parts(config):
     from hw.attention.registers import Registers
     from hw.attention.retrieval import Retrieval
 
-    return {
+    parts = {
         "append": Append, "encoder": Encoder, "fetch": Fetch, "front": Front, "head": HeadSlice,
         "normaliser": Normaliser, "paging": Paging, "registers": Registers,
         "retrieval": Retrieval,
     }
+    return {name: part(config) for name, part in parts.items()}
+
+
+def _streaming_parts(config):
+    """Those of the streaming engine."""
+    from hw.streaming.copy import CopyEngine
+    from hw.streaming.descriptors import Descriptors
+    from hw.streaming.landing import Landing
+    from hw.streaming.receive import ReceivePath
+    from hw.streaming.registers import Registers
+    from hw.streaming.reports import Reports
+    from hw.streaming.requests import Requests
+    from hw.streaming.scheduler.scheduler import RouteScheduler
+    from hw.streaming.writer import PageWriter
+
+    parts = {
+        "copy": CopyEngine, "descriptors": Descriptors, "landing": Landing,
+        "receive": ReceivePath, "registers": Registers, "reports": Reports,
+        "requests": Requests, "scheduler": RouteScheduler, "writer": PageWriter,
+    }
+    return {name: part(config) for name, part in parts.items()}
+
+
+PARTS = {"attention": _attention_parts, "streaming": _streaming_parts}
 
 
 def designs(preset):
@@ -45,10 +70,8 @@ def designs(preset):
     """
     if preset not in PRESETS:
         raise ValueError(f"preset must be one of {', '.join(PRESETS)}, not {preset!r}")
-    from hw.attention.unit import AttentionUnit
-
-    config = PRESETS[preset].attention
     if preset == "tiny":
-        return [Design(f"attention.{preset}", AttentionUnit(config))]
-    return [Design(f"attention.{preset}.{name}", part(config))
-            for name, part in _parts(config).items()]
+        return [Design(f"{unit}.{preset}", make(PRESETS[preset])) for unit, make in UNITS.items()]
+    return [Design(f"{unit}.{preset}.{name}", part)
+            for unit, parts in PARTS.items()
+            for name, part in parts(getattr(PRESETS[preset], unit)).items()]

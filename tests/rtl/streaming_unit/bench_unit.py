@@ -8,9 +8,11 @@ from cocotb.triggers import SimTimeoutError, with_timeout
 
 from golden.streaming.policy import Decision, Event, Record
 from golden.streaming.runtime import Scheduler
+from golden.streaming.writer import Window
+from sim.memory import MemoryFault
 from sim.memory_control import MemoryControl
-from sim.streaming.driver import DECISION, FRAME, JOB, StreamingDriver
-from sim.testbench import CLOCK_NS, arguments, cycles, start
+from sim.streaming.driver import COPY, DECISION, FRAME, JOB, StreamingDriver
+from sim.testbench import CLOCK_NS, arguments, cycles, reset, start
 from tests.rtl.streaming_unit.scenes import CONFIGS, MEMORY_BYTES, make_prompt
 
 TIMEOUT_CYCLES = 60_000
@@ -39,6 +41,12 @@ class Scene:
         self.image = prompt.image(MEMORY_BYTES, self.rng)
         await self.memory.load(self.image)
         await self.driver.load(prompt)
+
+    async def put(self, address, contents):
+        """Write into the memory, at a multiple of the bus's width."""
+        padded = contents + bytes(-len(contents) % self.config.bus_bytes)
+        await self.memory.write(address, padded)
+        self.image[address:address + len(padded)] = padded
 
     async def run(self, prompt, *, link=None, compute=None):
         """Run a job to its end, and return its report."""
@@ -84,6 +92,10 @@ class Scene:
         assert found == expected, _first_difference(found, expected)
         self.image = bytearray(found)
         return brought
+
+
+def _aligned(address, unit=64):
+    return -(-address // unit) * unit
 
 
 def _copy_chunk(prompt, target, source, chunk):
@@ -193,3 +205,163 @@ async def job_can_be_aborted(dut):
         end = await scene.run(prompt)
         assert (end["code"], end["id"]) == (0, 0)
         await scene.check(prompt)
+
+
+@cocotb.test
+async def copies_and_feeds_beside_a_job(dut):
+    """Frames that lie in memory are fed, copies run meanwhile, both by command and by chain."""
+    scene = Scene(dut, stall=0.2, shuffle=True)
+    await scene.start()
+    prompt = make_prompt(scene.config, SEED, tokens=17)
+    await scene.load(prompt)
+    driver, free = scene.driver, _aligned(prompt.end + 4096)
+    await driver.grant(1, Window(True, free, MEMORY_BYTES - 1))
+    frames, place = {}, free
+    expected_copies = []
+    for chunk in prompt.schedule.stream_list:
+        frame = prompt.frame(chunk)
+        await scene.put(place, frame)
+        frames[chunk] = place, len(frame)
+        place = _aligned(place + len(frame))
+    for number in range(6):
+        source, size = free + scene.rng.randrange(5000), scene.rng.randint(1, 300)
+        target = place + 512 * number + scene.rng.randrange(64)
+        expected_copies.append((source, target, size))
+        driver.command.send([{
+            "kind": 0, "tag": number, "source": source, "destination": target, "row_bytes": size,
+            "rows": 1, "window_mask": 2}])
+
+    def link(chunk, frame):
+        if chunk in frames:
+            source, size = frames[chunk]
+            driver.command.send([{"kind": 1, "tag": 100, "source": source, "row_bytes": size,
+                                  "rows": 1}])
+            return []
+        return [(0, frame)]
+
+    end = await scene.run(prompt, link=link)
+    assert (end["code"], end["id"]) == (0, 0)
+    for source, target, size in expected_copies:
+        scene.image[target:target + size] = scene.image[source:source + size]
+    brought = await scene.check(prompt)
+    copies = [r for r in driver.reports if r["kind"] == COPY]
+    assert sorted(r["id"] for r in copies if r["id"] != 100) == list(range(6))
+    assert all(r["code"] == 0 for r in copies)
+    assert len(copies) - 6 >= len(set(brought) & set(frames))
+
+
+@cocotb.test
+async def bus_errors_fail_what_they_hit(dut):
+    """A read or write answered with an error: that chunk comes by the other route."""
+    scene = Scene(dut)
+    await scene.start()
+    prompt = make_prompt(scene.config, SEED)
+    driver = scene.driver
+    # The schedule cannot be read: the job does not begin.
+    await scene.load(prompt)
+    scene.memory.set_fault(MemoryFault.READ_SLVERR, prompt.schedule_base, prompt.schedule_base + 1)
+    end = await scene.run(prompt)
+    assert end["code"] == 1 and not driver.events
+    # No record can be read: all is computed.
+    scene.memory.set_fault(MemoryFault.READ_DECERR, 0, prompt.schedule_base)
+    end = await scene.run(prompt)
+    assert (end["code"], end["id"]) == (0, 0)
+    assert not await scene.check(prompt)
+    assert await driver.read("records_failed") > 0
+    # No page can be written: the same, and each frame is reported.
+    scene.memory.set_fault(MemoryFault.WRITE_SLVERR, prompt.pages_base, prompt.end)
+    end = await scene.run(prompt)
+    assert (end["code"], end["id"]) == (0, 0)
+    assert not [e for e in driver.events if Event(e["event"]) == Event.LINK_DONE]
+    assert all(r["code"] == 21 for r in driver.reports if r["kind"] == FRAME)
+    # The window is withdrawn: nothing is written.
+    scene.memory.set_fault(MemoryFault.NONE)
+    await driver.grant(0, Window(False, 0, 0))
+    before = await scene.memory.dump()
+    end = await scene.run(prompt)
+    assert (end["code"], end["id"]) == (0, 0)
+    assert await scene.memory.dump() == before
+    assert {r["code"] for r in driver.reports if r["kind"] == FRAME} == {20}
+    # And all is well again.
+    await scene.load(prompt)
+    end = await scene.run(prompt)
+    assert (end["code"], end["id"]) == (0, 0)
+    assert await scene.check(prompt)
+
+
+@cocotb.test
+async def what_a_job_may_not_be_is_refused(dut):
+    scene = Scene(dut)
+    await scene.start()
+    prompt = make_prompt(scene.config, SEED)
+    driver = scene.driver
+    await scene.load(prompt)
+    config = scene.config
+    for name, value in (
+        ("job_chunks", 0), ("job_chunks", config.chunks + 1), ("stages", 257), ("scan", 0),
+        ("stream_outstanding", config.outstanding + 1), ("records", 32), ("window_log2", 5),
+        ("table_page", 1 << 24), ("id", 0),
+    ):
+        await driver.write(name, value, good=False)
+    for name, value in (("blocks", prompt.grid.blocks - 1), ("stages", 1), ("layers", 31)):
+        was = await driver.read(name)
+        if was == value:
+            continue
+        await driver.write(name, value)
+        end = await scene.run(prompt)
+        assert end["code"] == 2, f"{name}={value}: {end}"
+        assert not driver.orders and not driver.requests
+        await driver.write(name, was)
+    driver.reports.clear()
+    await driver.write("job_start", 1)
+    await driver.write("first_id", 7, good=False)  # while it runs
+    await driver.write("job_start", 1, good=False)
+    await driver.write("job_abort", 1)
+    await with_timeout(driver.job_end(), TIMEOUT_CYCLES * CLOCK_NS, "ns")
+    driver.requests.clear()
+    driver.orders.clear()
+    end = await scene.run(prompt)
+    assert (end["code"], end["id"]) == (0, 0)
+    await scene.check(prompt)
+
+
+@cocotb.test
+async def reset_in_mid_job_leaves_nothing(dut):
+    for after in (50, 700, 1900):
+        scene = Scene(dut, stall=0.2, shuffle=True)
+        await scene.start()
+        prompt = make_prompt(scene.config, SEED)
+        await scene.load(prompt)
+        driver = scene.driver
+        tasks = [start_soon(driver.serve_link(prompt, lambda _, frame: [(0, frame)])),
+                 start_soon(driver.serve_compute(prompt, lambda *_: [(50, True)]))]
+        await driver.write("job_start", 1)
+        await cycles(dut, after)
+        for task in tasks:
+            task.cancel()
+        driver.stop()
+        await reset(dut)
+        scene.driver = StreamingDriver(dut, scene.config, seed=after)
+        await scene.load(prompt)
+        end = await scene.run(prompt)
+        assert (end["code"], end["id"]) == (0, 0)
+        await scene.check(prompt)
+        scene.driver.stop()
+
+
+@cocotb.test
+async def cycles_add_up(dut):
+    scene = Scene(dut)
+    await scene.start()
+    prompt = make_prompt(scene.config, SEED)
+    await scene.load(prompt)
+    driver = scene.driver
+    await driver.write("counter_clear", 1)
+    begin = driver.cycle()
+    await scene.run(prompt)
+    counters = await driver.read_counters()
+    # A counter is sampled while its register is read: those read later have counted longer.
+    total = sum(value for name, value in counters.items() if name.startswith("cycles_"))
+    assert 0 <= driver.cycle() - begin - total < 40 * len(counters)
+    assert counters["beats_link"] > 0 and counters["beats_written"] > 0
+    assert counters["beats_read"] > 0 and counters["answers_unknown"] == 0

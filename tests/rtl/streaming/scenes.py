@@ -22,6 +22,7 @@ CONFIGS = {
     "whole_row": make_config(16, head_dim=64, block=64),
     "wide": make_config(64, head_dim=64),
     "coded_only": make_config(16, formats=CODED),
+    "d256": make_config(64, head_dim=256, block=256),
     "d128_8": make_config(8, head_dim=128),
     "d128_16": make_config(16, head_dim=128),
     "d128_32": make_config(32, head_dim=128),

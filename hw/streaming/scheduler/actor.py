@@ -43,7 +43,7 @@ def actor_members(config: StreamingConfig) -> dict:
 
 
 def read(actor, chunk):
-    """Show the row of a chunk from the next cycle on."""
+    """Show the row of a chunk; ``row.shown`` falls until it is there."""
     return [actor.effects.read.eq(1), actor.effects.chunk.eq(chunk)]
 
 

@@ -63,7 +63,7 @@ class SchedulerCore(wiring.Component):
     o_compute : ``Out(stream.Signature(compute_request(config)))``
         ``valid`` may fall without a transfer.
     room : ``In(1)``
-        The log takes at least 4 more records.
+        The log takes at least 5 more records.
     log_valid : ``Out(1)``, log : ``Out(record(config))``
         A decision, taken at once.
     begins, refused, ended : ``Out(1)``, error : ``Out(LoadError)``
@@ -171,7 +171,6 @@ class SchedulerCore(wiring.Component):
             self._table.effects.eq(self._effects),
             self._columns.effects.eq(self._effects),
             self._columns.row.eq(self._table.row),
-            self._stages.done_by.eq(self._effects),
             self._refiner.loads.eq(self._table.loads),
             self._columns.read.eq(scan.read_columns),
             self._columns.index.eq(scan.index),
@@ -254,8 +253,18 @@ class SchedulerCore(wiring.Component):
         left = Signal(self.config.chunk_bits + 1)
         with m.If(loader.begins):
             m.d.sync += left.eq(loader.grid.count)
-        with m.Elif(self._effects.resolve):
+        with m.Elif(stages.resolve):
             m.d.sync += left.eq(left - 1)
+        # A register between a decision and its being counted and told.
+        m.d.sync += [
+            stages.resolve.eq(self._effects.resolve),
+            stages.resolved.eq(self._table.row.stage),
+            self.log_valid.eq(self._effects.say),
+            self.log.time.eq(self._picker.time),
+            self.log.decision.eq(self._effects.decision),
+            self.log.chunk.eq(Mux(self._effects.decision == Decision.STAGE, stages.stage,
+                                  self._table.row.chunk)),
+        ]
         found = self._picker.call.result
         m.d.comb += [
             self._dispatcher.is_resolved.eq(left == 0),
@@ -266,11 +275,6 @@ class SchedulerCore(wiring.Component):
             self._refiner.opens.eq(stages.opens),
             self._refiner.prefetch.eq(stages.prefetch),
 
-            self.log_valid.eq(self._effects.say),
-            self.log.time.eq(self._picker.time),
-            self.log.decision.eq(self._effects.decision),
-            self.log.chunk.eq(Mux(self._effects.decision == Decision.STAGE, stages.stage,
-                                  self._table.row.chunk)),
             self.event.eq(Cat(reactor.happens, self._picker.time, found.event, found.chunk)),
             self.loading.eq(loader.loading), self.begins.eq(loader.begins),
             self.refused.eq(loader.refused), self.error.eq(loader.error),

@@ -131,14 +131,14 @@ class Dispatcher(wiring.Component):
                     m.next = "LISTED"
                 with m.Else():
                     self._leave_route(m, route)
-            with m.State("LISTED"):
+            with m.State("LISTED"), m.If(self.row.shown):
                 with m.If(self.row.stage <= self.horizons[0]):
                     m.next = "DEADLINE"
                 with m.Else():
                     self._leave_route(m, route)
             with m.State("DEADLINE"):
                 self._check_deadline(m)
-            with m.State("LATE"):
+            with m.State("LATE"), m.If(self.row.shown):
                 m.d.comb += [*rewrite(self, stream=Task.FAILED), *say(self, Decision.STREAM_LATE)]
                 m.next = "RECOVER"
             with m.State("RECOVER"):
@@ -162,7 +162,7 @@ class Dispatcher(wiring.Component):
                         m.next = "REQUEST"
                     with m.Else():
                         self._leave_route(m, route)
-            with m.State("REQUEST"):
+            with m.State("REQUEST"), m.If(self.row.shown):
                 self._request(m, is_compute, is_front)
                 m.next = "NEXT"
             with m.State("DONE"):

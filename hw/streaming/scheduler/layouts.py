@@ -101,8 +101,9 @@ def chunk_place(config: StreamingConfig) -> data.StructLayout:
 
 
 def row(config: StreamingConfig) -> data.StructLayout:
-    """All that the chunk table knows of the chunk that was read last."""
+    """All that the chunk table knows of a chunk. ``shown``: it is the one that was read last."""
     return data.StructLayout({
+        "shown": 1,
         "chunk": config.chunk_bits,
         "word": task_word(),
         "stage": STAGE_BITS,
@@ -116,7 +117,8 @@ def effects(config: StreamingConfig) -> data.StructLayout:
     """What an actor does in a cycle; all 0 is nothing. All but ``read`` concern the chunk whose row
     is shown; of pairs of bits, bit 1 is for computing."""
     return data.StructLayout({
-        "read": 1, "chunk": config.chunk_bits,   # show the row of a chunk from the next cycle on
+        "read": 1, "chunk": config.chunk_bits,   # show the row of a chunk, from 2 cycles later on
+        "hold": 1,                               # what was read in the cycle before is not shown
         "write": 1, "word": task_word(),
         "waive": 1,                              # its deadline becomes NEVER
         "say": 1, "decision": Decision,

@@ -19,9 +19,9 @@ class JobLoader(wiring.Component):
     """Fills the table, the lists and the counts of stages from entries, then checks the whole and
     works out what follows from the grid.
 
-    **Latency**: from ``start`` to ``begins`` 4 + stages + chunks of the grid.
+    **Latency**: from ``start`` to ``begins`` 5 + stages + 2 * chunks of the grid.
 
-    **Throughput**: an entry per 2 cycles, and 1 more per stage that ends.
+    **Throughput**: an entry per 3 cycles, and 1 more per stage that ends.
 
     **Numerics**: ``golden.streaming.schedule.Schedule``: what it refuses is refused.
 
@@ -93,7 +93,7 @@ class JobLoader(wiring.Component):
                     m.next = "CHECK"
                 with m.Elif(entry.valid):
                     m.next = "ENTER"
-            with m.State("ENTER"):
+            with m.State("ENTER"), m.If(self.row.shown):
                 self._enter(m, total, has_error)
             with m.State("CHECK"):
                 m.next = "CLOSE"
@@ -108,7 +108,7 @@ class JobLoader(wiring.Component):
                     m.d.comb += self.close.eq(is_open)
                 with m.Else():
                     m.next = "SETTLE"
-            with m.State("SETTLE"):
+            with m.State("SETTLE"), m.If(self.row.shown):
                 self._settle(m, total)
             with m.State("BEGIN"):
                 with m.If(has_error):

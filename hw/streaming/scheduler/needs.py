@@ -20,8 +20,8 @@ class Needs(wiring.Component):
     Under STRICT ``before_met`` runs ahead through the blocks: it is passed on to the next block's
     chunk for as long as the chunks in between are present.
 
-    **Latency**: from ``start`` to ``done`` at most 6 cycles under PAPER; under STRICT at most
-    5 + 2 * heads and one more per block that is passed.
+    **Latency**: from ``start`` to ``done`` at most 7 cycles under PAPER; under STRICT at most
+    5 + 4 * heads and 2 more per block that is passed.
 
     **Throughput**: one call at a time.
 
@@ -77,7 +77,7 @@ class Needs(wiring.Component):
                               & (~is_strict | word.before_met)):
                         m.d.comb += read(self, following)
                         m.next = "BEFORE"
-            with m.State("BEFORE"):
+            with m.State("BEFORE"), m.If(self.row.shown):
                 m.d.comb += rewrite(self, before_met=1)
                 with m.If(is_strict & is_present(word) & (following < self.grid.count)):
                     m.d.comb += read(self, following)
@@ -93,7 +93,7 @@ class Needs(wiring.Component):
                 with m.Else():
                     m.d.comb += read(self, chunk + self.grid.heads)
                     m.next = "BELOW"
-            with m.State("CHECK"):
+            with m.State("CHECK"), m.If(self.row.shown):
                 m.d.comb += read(self, chunk - head + index)
                 m.d.sync += index.eq(index + 1)
                 with m.If(word.tasks[1] != Task.DONE):
@@ -102,7 +102,7 @@ class Needs(wiring.Component):
                     # The layer is complete, and what was read is the first chunk of that above.
                     m.d.sync += index.eq(1)
                     m.next = "BELOW"
-            with m.State("BELOW"):
+            with m.State("BELOW"), m.If(self.row.shown):
                 m.d.comb += rewrite(self, below_met=1)
                 with m.If(is_strict & (index != self.grid.heads)):
                     m.d.comb += read(self, self.row.chunk + 1)

@@ -165,7 +165,7 @@ class Reactor(wiring.Component):
         with m.State("TIMER"):
             m.d.sync += measured.eq(1)
             m.next = "ADVANCE"
-        with m.State("LINK"):
+        with m.State("LINK"), m.If(self.row.shown):
             with m.If(word.tasks[0] != Task.FLY):
                 self._drop(m)
             with m.Elif(is_done):
@@ -184,14 +184,14 @@ class Reactor(wiring.Component):
                 m.next = "EXTEND"
                 with m.If(self.recovery.result.exists):
                     m.next = "FAILED"
-        with m.State("EXTEND"):
+        with m.State("EXTEND"), m.If(self.row.shown):
             m.d.comb += [self.effects.waive.eq(1), self.effects.extend.eq(1),
                          *say(self, Decision.EXTEND)]
             m.next = "ADVANCE"
         with m.State("PRESENT"):
             m.d.comb += self.needs.argument.present.eq(1)
             _call(m, self.needs, then="ADVANCE")
-        with m.State("FAILED"):
+        with m.State("FAILED"), m.If(self.row.shown):
             m.d.comb += [
                 *rewrite(self, stream=Task.FAILED),
                 *say(self, Mux(is_late, Decision.STREAM_LATE, Decision.STREAM_FAILED)),
@@ -203,7 +203,7 @@ class Reactor(wiring.Component):
             with m.If(~self.busy[0]):
                 m.d.comb += read(self, event.chunk)
                 m.next = "RETRY"
-        with m.State("RETRY"):
+        with m.State("RETRY"), m.If(self.row.shown):
             m.next = "RECOVER"
             with m.If((word.retries != 0) & ~is_late & (word.tasks[1] == Task.NONE)):
                 m.d.comb += [
@@ -225,7 +225,7 @@ class Reactor(wiring.Component):
     def _absorb_compute(self, m, event, measured, unblocks):
         word = self.row.word
         is_new = Signal()
-        with m.State("COMPUTE"):
+        with m.State("COMPUTE"), m.If(self.row.shown):
             with m.If(word.tasks[1] != Task.FLY):
                 self._drop(m)
             with m.Elif(event.event == Event.COMPUTE_DONE):
@@ -250,7 +250,7 @@ class Reactor(wiring.Component):
         with m.State("GIVE_UP"):
             m.d.comb += read(self, self.row.chunk)
             m.next = "FALL_BACK"
-        with m.State("FALL_BACK"):
+        with m.State("FALL_BACK"), m.If(self.row.shown):
             m.next = "ADVANCE"
             with m.If(unblocks):
                 m.next = "DISPATCH"
@@ -262,7 +262,7 @@ class Reactor(wiring.Component):
                 ]
             with m.Elif(~word.resolved & (word.tasks[0] == Task.FAILED)):
                 self._lose(m)
-        with m.State("LOST"):
+        with m.State("LOST"), m.If(self.row.shown):
             self._lose(m)
             m.next = "ADVANCE"
 

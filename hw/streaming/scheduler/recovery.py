@@ -22,8 +22,9 @@ class Recovery(wiring.Component):
     """Finds the chain of the chunk shown, from the top down, and hands it to computing, from the
     bottom up.
 
-    **Latency**: from ``start`` to ``done`` 2 cycles and at most 1 per chunk in the layers looked
-    at, and with ``runs`` 2 more and 1 per chunk gone through on the way up, if the log has room.
+    **Latency**: from ``start`` to ``done`` at most 3 cycles, 1 per layer and 2 per chunk in the
+    layers looked at; with ``runs`` 2 more per chunk gone through on the way up, if the log has
+    room.
 
     **Throughput**: one call at a time.
 
@@ -91,7 +92,7 @@ class Recovery(wiring.Component):
                 m.d.comb += read(self, layer - self.grid.heads)
                 m.d.sync += [layer.eq(layer - self.grid.heads), index.eq(1), lacks.eq(0)]
                 m.next = "LOOK"
-            with m.State("LOOK"):
+            with m.State("LOOK"), m.If(self.row.shown):
                 self._look(m, index, lacks, layer, lowest)
             with m.State("FOUND"):
                 m.d.comb += read(self, lowest)
@@ -99,7 +100,7 @@ class Recovery(wiring.Component):
                     m.next = "UP"
                 with m.Else():
                     m.next = "DONE"
-            with m.State("UP"):
+            with m.State("UP"), m.If(self.row.shown):
                 with m.If(self.room):
                     self._hand_over(m)
                     following = self.row.chunk + Mux(is_strict, 1, self.grid.heads)

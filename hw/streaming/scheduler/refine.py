@@ -210,7 +210,7 @@ class Refiner(wiring.Component):
                     first = self.row.chunk - Mux(self.policy.rule, self.row.place.head, 0)
                     m.d.comb += read(self, first + self.grid.heads)
                     m.next = "USERS"
-        with m.State("USERS"):
+        with m.State("USERS"), m.If(self.row.shown):
             m.d.comb += read(self, self.row.chunk + 1)
             m.d.sync += user.eq(user + 1)
             with m.If(word.tasks[1] == Task.WAIT):
@@ -249,14 +249,14 @@ class Refiner(wiring.Component):
         first, second = self.compare.argument.first, self.compare.argument.second
         is_compute = taker == Route.COMPUTE
         m.d.comb += [
-            self.compare.start.eq(self.policy.guard),
+            self.compare.start.eq(self.policy.guard & self.row.shown),
             first.ratio.eq(Mux(is_compute, self.estimates[1], self.estimates[0])),
             first.amount.eq(Mux(is_compute, self.loads[1] + self.row.ticks[1],
                                 self.loads[0] + self.row.ticks[0])),
             second.ratio.eq(Mux(is_compute, self.estimates[0], self.estimates[1])),
             second.amount.eq(Mux(is_compute, self.loads[0], self.loads[1])),
         ]
-        with m.If(~self.policy.guard):
+        with m.If(~self.policy.guard & self.row.shown):
             m.next = "MOVE"
         with m.Elif(self.compare.done):
             with m.If(self.compare.result):

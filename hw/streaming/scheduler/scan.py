@@ -17,7 +17,7 @@ class Scan(wiring.Component):
     """Looks for the first chunk of a kind: an entry per cycle goes through its source, then the
     chunk table, then is judged.
 
-    **Latency**: 3 + k cycles from ``start`` to ``done`` if the k-th entry from 0 is found; 2 + n if
+    **Latency**: 4 + k cycles from ``start`` to ``done`` if the k-th entry from 0 is found; 3 + n if
     none of n is, 1 if n is 0.
 
     **Throughput**: one call at a time.
@@ -70,6 +70,7 @@ class Scan(wiring.Component):
         is_columns = request.source == Source.COLUMNS
         index, left = Signal(bits), Signal(bits + 1)
         fetched, fetched_index = Signal(), Signal(bits)   # an entry has been read
+        looked_up, looked_up_index = Signal(), Signal(bits)   # its row has been read
         shown, shown_index = Signal(), Signal(bits)       # its row is shown
         is_found, is_over = Signal(), Signal()
         fetches = Signal()
@@ -85,7 +86,7 @@ class Scan(wiring.Component):
         with m.FSM(name="state"):
             with m.State("IDLE"):
                 m.d.comb += self.index.eq(request.first)
-                m.d.sync += [fetched.eq(0), shown.eq(0), is_found.eq(0), result.near.eq(0)]
+                m.d.sync += [looked_up.eq(0), shown.eq(0), is_found.eq(0), result.near.eq(0)]
                 with m.If(self.call.start):
                     m.d.comb += fetches.eq(request.count != 0)
                     m.d.sync += left.eq(request.count - 1)
@@ -94,13 +95,17 @@ class Scan(wiring.Component):
                         m.next = "DONE"
             with m.State("RUN"):
                 m.d.comb += fetches.eq(left != 0)
-                m.d.sync += [left.eq(left - fetches), shown.eq(fetched), is_found.eq(0)]
+                m.d.sync += [left.eq(left - fetches), looked_up.eq(fetched), shown.eq(looked_up),
+                             is_found.eq(0)]
                 self._judge(m, shown, shown_index, is_found, is_over)
                 with m.If(is_over):
+                    m.d.comb += self.effects.hold.eq(1)
                     m.next = "DONE"
                 with m.Else():
-                    self._show(m, fetched, fetched_index, shown_index)
-                    with m.If((left == 0) & ~fetched):
+                    self._look_up(m, fetched)
+                    m.d.sync += [looked_up_index.eq(fetched_index),
+                                 shown_index.eq(looked_up_index)]
+                    with m.If((left == 0) & ~fetched & ~looked_up):
                         m.next = "DONE"
             with m.State("DONE"):
                 m.d.comb += self.call.done.eq(1)
@@ -115,14 +120,13 @@ class Scan(wiring.Component):
             m.d.sync += fetched.eq(0)
         return m
 
-    def _show(self, m, fetched, fetched_index, shown_index):
-        """Show the row of the entry that was read; a column that is done has none."""
+    def _look_up(self, m, fetched):
+        """Read the row of the entry that was read; a column that is done has none."""
         request = self.call.argument
         work = Mux(request.route == Route.COMPUTE, self.entries[1], self.entries[0])
         with m.If(fetched):
             m.d.comb += read(
                 self, Mux(request.source == Source.COLUMNS, self.entries[2], work))
-            m.d.sync += shown_index.eq(fetched_index)
 
     def _judge(self, m, shown, shown_index, is_found, is_over):
         request, result, word = self.call.argument, self.call.result, self.row.word
@@ -130,8 +134,8 @@ class Scan(wiring.Component):
         is_met = word.below_met & word.before_met
         is_wanted, is_open = Signal(), Signal()
         horizon = Mux(request.route == Route.COMPUTE, self.horizons[1], self.horizons[0])
-        was_top = Signal()
-        m.d.sync += was_top.eq(self.is_top)
+        was_top, was_top_before = Signal(), Signal()
+        m.d.sync += [was_top_before.eq(self.is_top), was_top.eq(was_top_before)]
         m.d.comb += is_open.eq(self.row.stage <= horizon)
         with m.Switch(request.wanted):
             with m.Case(Wanted.WAITING):

@@ -23,7 +23,7 @@ from hw.streaming.scheduler.layouts import LoadError, event_record
 __all__ = ["RouteScheduler"]
 
 LOG_DEPTH = 16
-LOG_MARGIN = 4   # decisions between two looks at the room that is left
+LOG_MARGIN = 5   # decisions between two looks at the room that is left
 
 
 class RouteScheduler(wiring.Component):

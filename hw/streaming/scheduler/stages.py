@@ -9,7 +9,7 @@ from hw.sram import Sram
 from hw.streaming.checks import check_config
 from hw.streaming.layouts import STAGE_BITS, Decision, Route, schedule_policy
 from hw.streaming.scheduler.actor import Call, actor_members, lesser, say
-from hw.streaming.scheduler.layouts import STAGES_MAX, effects
+from hw.streaming.scheduler.layouts import STAGES_MAX
 
 __all__ = ["Stages"]
 
@@ -17,7 +17,7 @@ __all__ = ["Stages"]
 class Stages(wiring.Component):
     """Counts the unresolved chunks of each stage, opens stages and sets the routes' horizons.
 
-    **Latency**: from ``start`` to ``done``: ``aim`` 4 cycles, ``open`` 6, ``advance`` 4 and 6 more
+    **Latency**: from ``start`` to ``done``: ``aim`` 3 cycles, ``open`` 5, ``advance`` 4 and 6 more
     per stage opened, if the log has room. After a reset 256 cycles until ``ready``.
 
     **Throughput**: one call at a time; a chunk entered or resolved every other cycle.
@@ -34,12 +34,10 @@ class Stages(wiring.Component):
     -------
     row, effects : see `actor_members`
     policy : ``In(schedule_policy(config))``
-    done_by : ``In(effects(config))``
-        What all actors do; of that ``resolve``.
     room : ``In(1)``
         The log has room.
-    enter : ``In(1)``, entered : ``In(STAGE_BITS)``
-        A chunk of this stage is loaded.
+    enter, resolve : ``In(1)``, entered, resolved : ``In(STAGE_BITS)``
+        A chunk of a stage is loaded; is present or lost.
     open : ``In(Call())``
         Open the next stage, whatever is unresolved.
     advance : ``In(Call())``
@@ -62,7 +60,7 @@ class Stages(wiring.Component):
         super().__init__({
             **actor_members(config),
             "policy": In(schedule_policy(config)),
-            "done_by": In(effects(config)),
+            "resolve": In(1), "resolved": In(STAGE_BITS),
             "room": In(1),
             "enter": In(1), "entered": In(STAGE_BITS),
             "open": In(Call()), "advance": In(Call()), "aim": In(Call(1)),
@@ -89,10 +87,12 @@ class Stages(wiring.Component):
                 with m.If(self.open.start):
                     m.next = "OPEN"
                 with m.Elif(self.advance.start):
-                    m.next = "LOOK"
+                    m.next = "SETTLE"
                 with m.Elif(self.aim.start):
                     m.d.sync += self.prefetch.eq(self.aim.argument)
                     m.next = "SUM"
+            with m.State("SETTLE"):
+                m.next = "LOOK"   # the last chunk resolved is counted meanwhile
             with m.State("LOOK"):
                 m.next = "CHECK"
             with m.State("CHECK"):
@@ -139,7 +139,7 @@ class Stages(wiring.Component):
         changes, rises = Signal(), Signal()
         stage = Signal(STAGE_BITS)
         m.d.sync += [
-            changes.eq(self.enter | self.done_by.resolve),
+            changes.eq(self.enter | self.resolve),
             rises.eq(self.enter),
             stage.eq(counts.read.addr),
         ]
@@ -147,7 +147,7 @@ class Stages(wiring.Component):
             self.ready.eq(cleared == STAGES_MAX),
             counts.read.en.eq(1),
             counts.read.addr.eq(Mux(self.enter, self.entered,
-                                    Mux(self.done_by.resolve, self.row.stage, self.stage))),
+                                    Mux(self.resolve, self.resolved, self.stage))),
         ]
         with m.If(~self.ready):
             m.d.comb += [counts.write.en.eq(1), counts.write.addr.eq(cleared)]

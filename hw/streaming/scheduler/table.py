@@ -33,7 +33,7 @@ class ChunkTable(wiring.Component):
     Whoever uses it shows a row, looks at it, and writes its word or moves on: all changes are of
     the row shown. A word that is written shows when its row is read again, from the next cycle on.
 
-    **Latency**: 1 cycle from ``effects.read`` to ``row``, 2 from a write to ``loads``. After a
+    **Latency**: 2 cycles from ``effects.read`` to ``row``, 2 from a write to ``loads``. After a
     reset ``chunks`` cycles until ``ready``, in which all tasks become NONE.
 
     **Throughput**: a row read and the one shown written, per cycle.
@@ -86,23 +86,31 @@ class ChunkTable(wiring.Component):
         m.submodules.deadlines = deadlines = Sram(TICK_BITS, depth=depth)
         m.submodules.places = places = Sram(chunk_place(self.config), depth=depth)
 
-        chunk = Signal(self.config.chunk_bits)
+        # What decides starts from registers: a memory's output comes late in the cycle.
+        shown = Signal(row(self.config))
+        chunk, is_read = Signal(self.config.chunk_bits), Signal()
         for memory in (words, times, deadlines, places):
             m.d.comb += [
                 memory.read.en.eq(self.effects.read),
                 memory.read.addr.eq(self.effects.chunk),
-                memory.write.addr.eq(chunk),
+                memory.write.addr.eq(shown.chunk),
             ]
-        with m.If(self.effects.read):
-            m.d.sync += chunk.eq(self.effects.chunk)
+        m.d.sync += [
+            chunk.eq(self.effects.chunk),
+            is_read.eq(self.effects.read),
+            shown.shown.eq(~self.effects.read & (is_read | shown.shown)),
+        ]
+        with m.If(is_read & ~self.effects.hold):
+            m.d.sync += [
+                shown.chunk.eq(chunk),
+                shown.word.eq(words.read.data),
+                shown.stage.eq(times.read.data.stage),
+                shown.ticks.eq(times.read.data.ticks),
+                shown.deadline.eq(deadlines.read.data),
+                shown.place.eq(places.read.data),
+            ]
         m.d.comb += [
-            self.row.chunk.eq(chunk),
-            self.row.word.eq(words.read.data),
-            self.row.stage.eq(times.read.data.stage),
-            self.row.ticks.eq(times.read.data.ticks),
-            self.row.deadline.eq(deadlines.read.data),
-            self.row.place.eq(places.read.data),
-
+            self.row.eq(shown),
             times.write.en.eq(self.enter),
             times.write.data.stage.eq(self.entry.stage),
             times.write.data.ticks.eq(Cat(self.entry.stream_ticks, self.entry.compute_ticks)),
@@ -133,7 +141,7 @@ class ChunkTable(wiring.Component):
             ]
 
     def _sum_loads(self, m):
-        """A register before the sum keeps the memory's output out of it."""
+        """A register before the sum keeps the decision out of it."""
         entered = (self.entry.stream_ticks, self.entry.compute_ticks)
         for route in Route:
             index = route.value

@@ -1,6 +1,7 @@
 """Random jobs for the route scheduler, and routes that fail now and then."""
 
 from golden.streaming.balance import plan
+from golden.streaming.baselines import all_stream
 from golden.streaming.chunks import Grid, Rule
 from golden.streaming.costs import Costs
 from golden.streaming.policy import NEVER, Policy, Route
@@ -43,16 +44,21 @@ def wild_schedule(rng, grid, rule):
     return Schedule(grid=grid, rule=rule, stream=lists[0], compute=lists[1])
 
 
-def random_job(rng, most=30, *, is_wild=None, longest=60, **policy):
-    """A job of up to ``most`` chunks."""
+def random_job(rng, most=30, *, kind=None, has_deadlines=None, longest=60, **policy):
+    """A job of up to ``most`` chunks, planned, wild, or all streamed: then a chunk that fails has a
+    chain of states to compute."""
     grid, rule = random_grid(rng, most), rng.choice(list(Rule))
     costs = Costs(grid=grid, stream=[rng.randint(1, longest) for _ in range(grid.count)],
                   compute=[rng.randint(1, longest) for _ in range(grid.count)])
-    is_wild = rng.random() < 0.5 if is_wild is None else is_wild
-    schedule = (wild_schedule(rng, grid, rule) if is_wild
-                else plan(costs, rule, shares=(0.25, 0.5)))
+    match kind or rng.choice(["planned", "planned", "wild", "wild", "streamed"]):
+        case "planned":
+            schedule = plan(costs, rule, shares=(0.25, 0.5))
+        case "wild":
+            schedule = wild_schedule(rng, grid, rule)
+        case "streamed":
+            schedule = all_stream(costs, rule)
     deadlines = None
-    if rng.random() < 0.4:
+    if rng.random() < 0.4 if has_deadlines is None else has_deadlines:
         deadlines = [rng.choice([NEVER, rng.randint(0, 20 * longest)]) for _ in range(grid.count)]
     return Job(schedule=schedule, costs=costs, policy=random_policy(rng, **policy),
                deadlines=deadlines)
@@ -65,30 +71,32 @@ class World:
     ----------
     rng : random.Random
     job : Job
-    fault : float
-        Share of answers that are bad; as many never come, and as many come twice.
+    faults : (float, float)
+        Share of answers that are bad, by route; as many never come, and as many come twice.
+    rates : (float, float)
+        Speed of each route, as a share of what is predicted.
     """
 
-    def __init__(self, rng, job, fault=0.0, rates=(1, 1)):
+    def __init__(self, rng, job, faults=(0.0, 0.0), rates=(1, 1)):
         self.rng = rng
-        self.fault = fault
+        self.faults = faults
         self.sides = (Serial(constant(rates[0]), job.costs.stream),
                       Serial(constant(rates[1]), job.costs.compute))
 
     @classmethod
     def at_random(cls, rng, job):
-        return cls(rng, job, rng.choice([0, 0.05, 0.3]),
+        return cls(rng, job, [rng.choice([0, 0.05, 0.3]) for _ in Route],
                    [rng.choice([0.25, 1, 1, 4]) for _ in Route])
 
     def request(self, now, route, chunk):
         """(tick, good) of each answer to a request; ``now`` is its tick."""
         time = self.sides[route].request(now, chunk).time
-        draw = self.rng.random()
-        if draw < self.fault:
+        draw, fault = self.rng.random(), self.faults[route]
+        if draw < fault:
             return [(time, False)]
-        if draw < 2 * self.fault:
+        if draw < 2 * fault:
             return []
-        if draw < 3 * self.fault:
+        if draw < 3 * fault:
             return [(time, True), (time + self.rng.randint(0, 50), self.rng.random() < 0.5)]
         return [(time, True)]
 

@@ -53,9 +53,9 @@ def outstanding():
 
 def draw_job(**options):
     most = outstanding()
-    return random_job(
-        random, arguments()["most"], stream_outstanding=random.randint(1, most),
-        compute_outstanding=random.randint(1, most), **options)
+    return random_job(random, arguments()["most"], **{
+        "stream_outstanding": random.randint(1, most),
+        "compute_outstanding": random.randint(1, most), **options})
 
 
 @cocotb.test(timeout_time=20, timeout_unit="sec")
@@ -65,12 +65,21 @@ async def random_jobs(dut):
     await start(dut)
     around = Surroundings(dut)
     decisions, events, longest = Counter(), Counter(), Counter()
-    for _ in range(arguments()["jobs"]):
-        job = draw_job()
-        around.set_stalls(random.choice([0, 0, 0.5]), **{
-            name: random.random() < 0.1 for name in ("o_link", "o_compute")})
-        golden = await around.run(job, World.at_random(random, job),
-                                  tick_log2=random.choice([0, 3, 5, 7]))
+    for number in range(arguments()["jobs"]):
+        dead = {}
+        match number % 6:
+            case 0:   # states are computed
+                job = draw_job(kind="streamed", retries=0, compute_timeout=2000)
+                world = World(random, job, faults=(0.2, 0))
+            case 1:   # what is late cannot be computed either
+                job = draw_job(has_deadlines=True, stream_timeout=2000)
+                world = World(random, job, faults=(0, 0.3), rates=(0.25, 1))
+            case _:
+                job = draw_job()
+                world = World.at_random(random, job)
+                dead = {name: random.random() < 0.1 for name in ("o_link", "o_compute")}
+        around.set_stalls(random.choice([0, 0, 0.5]), **dead)
+        golden = await around.run(job, world, tick_log2=random.choice([0, 3, 5]))
         decisions.update(record.decision for record in golden.log)
         events.update(Event(event["event"]) for event in around.events.items)
         longest[job.policy.scan] = max(longest[job.policy.scan], dut.longest.value.to_unsigned())
@@ -136,7 +145,7 @@ async def dead_ports(dut):
     await start(dut)
     around = Surroundings(dut)
     for dead in ("o_link", "o_compute"):
-        job = draw_job(is_wild=False, longest=20)
+        job = draw_job(kind="planned", longest=20)
         policy = Policy(stream_timeout=200, compute_timeout=200, scan=8)
         job = replace(job, policy=policy, deadlines=None)
         around.set_stalls(0, **{dead: True})
@@ -155,7 +164,7 @@ async def held_cancel(dut):
     are absorbed but nothing is requested."""
     await start(dut)
     around = Surroundings(dut)
-    job = draw_job(is_wild=False)
+    job = draw_job(kind="planned")
     policy = Policy(stream_timeout=100, refine=False, scan=8, stream_outstanding=2)
     job = replace(job, policy=policy, deadlines=None)
     world = World(random, job)

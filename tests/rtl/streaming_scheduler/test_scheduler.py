@@ -14,7 +14,7 @@ def run(name, *, tests, seed=None, **arguments):
 
 
 def test_random_jobs():
-    run("small", tests="random_jobs", jobs=30, most=24)
+    run("small", tests="random_jobs", jobs=36, most=24)
 
 
 def test_the_end_of_jobs():

@@ -31,7 +31,7 @@ class CopyEngine(wiring.Component):
     the engine never keeps a bus waiting, and may share it with anything.
 
     **Latency**: 6 cycles from a command to ``read.ar``. With a memory that answers in n cycles, a
-    copy of one aligned beat is on ``write.aw`` n + 4 cycles after ``read.ar``, its beat a cycle
+    copy of one aligned beat is on ``write.aw`` n + 5 cycles after ``read.ar``, its beat a cycle
     later, and it is done 1 cycle after its response.
 
     **Throughput**: 1 beat read and written per cycle, in rows and commands of any size, as long as

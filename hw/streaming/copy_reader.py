@@ -8,7 +8,7 @@ from hw.bus.axi4 import beat_size
 from hw.bus.beat_queue import BeatQueue
 from hw.bus.read_port import ReadPort
 from hw.config import StreamingConfig
-from hw.stream import Queue
+from hw.stream import Queue, SkidBuffer
 from hw.streaming.burst import BurstSplitter, run
 from hw.streaming.checks import check_config
 from hw.streaming.copy_layouts import read_beat
@@ -25,7 +25,8 @@ class CopyReader(wiring.Component):
     buffer holds ``config.bursts`` of the longest bursts, or 16 KiB if that is less and two bursts
     fit.
 
-    **Latency**: 1 cycle from ``i`` to ``bus.ar``; 2 cycles from ``bus.r`` to ``o``.
+    **Latency**: 1 cycle from ``i`` to ``bus.ar``; 3 cycles from ``bus.r`` to ``o``, one of
+    them a register slice: a large memory is slow, and much depends on what comes out of it.
 
     **Throughput**: 1 burst and 1 beat per cycle, with ``config.bursts`` bursts on their way or in
     the buffer. To read without a gap through a latency of n cycles, the buffer must hold n + 10
@@ -112,15 +113,17 @@ class CopyReader(wiring.Component):
         ]
 
         # Give. What is empty takes the place of a burst.
+        m.submodules.slice = output = SkidBuffer(read_beat(config))
+        wiring.connect(m, output.o, wiring.flipped(self.o))
         is_empty, ends = order.o.payload.is_empty, Signal()
         m.d.comb += [
             ends.eq(is_empty | beats.o.payload.last),
-            self.o.payload.data.eq(beats.o.payload.data),
-            self.o.payload.failed.eq(beats.o.payload.failed & ~is_empty),
-            self.o.payload.is_empty.eq(is_empty),
-            self.o.payload.last.eq(order.o.payload.last & ends),
-            self.o.valid.eq(order.o.valid & (is_empty | beats.o.valid)),
-            order.o.ready.eq(self.o.valid & self.o.ready & ends),
-            beats.o.ready.eq(order.o.valid & ~is_empty & self.o.ready),
+            output.i.payload.data.eq(beats.o.payload.data),
+            output.i.payload.failed.eq(beats.o.payload.failed & ~is_empty),
+            output.i.payload.is_empty.eq(is_empty),
+            output.i.payload.last.eq(order.o.payload.last & ends),
+            output.i.valid.eq(order.o.valid & (is_empty | beats.o.valid)),
+            order.o.ready.eq(output.i.valid & output.i.ready & ends),
+            beats.o.ready.eq(order.o.valid & ~is_empty & output.i.ready),
         ]
         return m

@@ -412,15 +412,15 @@ def test_latency():
     start, refused = result.input_cycles["i"]
     done, answered = result.output_cycles["o_done"]
     assert events["ar"] == [start + 6]
-    assert events["aw"] == [start + 6 + latency + 4]
-    assert events["w"] == [start + 6 + latency + 5]
+    assert events["aw"] == [start + 6 + latency + 5]
+    assert events["w"] == [start + 6 + latency + 6]
     assert done - events["b"][0] == 1
     # The answer to the refused command waited for the copy before it.
     assert answered == done + 1
     bench = Bench(make_config(16), 8)
     bench.scene.bad()
     result = bench.run()
-    assert result.output_cycles["o_done"][0] - result.input_cycles["i"][0] == 11
+    assert result.output_cycles["o_done"][0] - result.input_cycles["i"][0] == 12
 
 
 @pytest.mark.parametrize("bus_bytes", [8, 16, 32, 64])

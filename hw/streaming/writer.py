@@ -95,19 +95,19 @@ class PageWriter(wiring.Component):
     lacks left alone.
 
     The close says that no more rows of the chunk come; it must be taken after the chunk's last beat
-    and before the next chunk's first: in the same cycle as the frame's verdict. If rows are missing
-    the plan for them is dropped. What has been taken is written, a page's exponents only if all its
-    rows were. So there is one report per placement, whether the frame was accepted, refused at its
-    end, cut short, or had no row at all.
+    and before the next chunk's first, not within a row. If rows are missing the plan for them is
+    dropped. What has been taken is written, a page's exponents only if all its rows were. So there
+    is one report per placement, whether the frame was accepted, refused at its end, cut short, or
+    had no row at all.
 
     **Latency**: 13 cycles from ``i_placement`` to the first row being taken, hidden where the chunk
     before is under way; 1 cycle from a row's first beat to ``bus.aw`` and ``bus.w``; from the last
     of a chunk's last answer, or its close, 2 cycles to ``o_done``.
 
     **Throughput**: a beat per cycle, also from row to row, page to page and chunk to chunk, while a
-    burst is answered before ``bursts`` later ones are asked for: with rows of n beats, in n *
-    ``bursts`` cycles. A chunk of a page takes 9 cycles at least. A close that drops a plan costs
-    the next chunk its latency.
+    burst is answered before ``bursts`` later ones are asked for: with rows of n beats that do not
+    cross 4 KiB, in n * ``bursts`` cycles. A chunk of a page takes 9 cycles at least. A close that
+    drops a plan costs the next chunk its latency.
 
     **Numerics**: ``golden.streaming.writer.plan_writes``, ``golden.streaming.writer.outcome_of``.
 

@@ -46,8 +46,9 @@ async def errors_are_told_of_their_chunk_only(dut, fault, stall):
     scene = bench.scene
     await bench.start(write_latency=40, shuffle=stall > 0)
     quarter = scene.quarter
-    regions = [(low, low + quarter // 8) for low in (0, quarter, 2 * quarter)]
-    low, high = random.choice(regions)
+    # A part of what is used for keys, for values, or for exponents.
+    low, size = random.choice([(0, 4096), (quarter, 4096), (2 * quarter, 256)])
+    high = low + size
     bench.control.set_fault(MemoryFault[fault], low, high)
     scene.faults.append((low, high))
     for _ in range(40):
@@ -60,11 +61,16 @@ async def errors_are_told_of_their_chunk_only(dut, fault, stall):
 async def the_bus_is_never_idle(dut):
     """A beat per cycle, over pages and chunks; the close of a chunk takes the place of a beat."""
     bench = Bench(dut)
-    config = bench.config
-    # The answer to a burst comes within the beats of those that may be open.
-    await bench.start(write_latency=min(20, config.bursts * config.row_beats - 7))
+    config, quarter = bench.config, bench.scene.quarter
+    # The answer to a burst comes within the beats of those that may be open beside it.
+    await bench.start(write_latency=min(20, (config.bursts - 1) * config.row_beats - 6))
     for has_exponents in (True, False, True):
-        bench.scene.chunk(64, has_exponents=has_exponents)
+        # Nothing crosses 4 KiB, which would make shorter bursts.
+        bench.scene.chunk(
+            64, has_exponents=has_exponents, key_base=0, value_base=quarter,
+            page_stride=16 * config.head_dim, row_stride=config.head_dim,
+            exponent_base=2 * quarter,
+            exponent_stride=max(config.bus_bytes, 32 * config.blocks))
     beats = []
 
     async def watch_beats():

@@ -70,12 +70,12 @@ class Depths:
         From the last item into a stage to its effect at the output.
     """
 
-    command: int = 8
-    encoder: int = 6
+    command: int = 9
+    encoder: int = 7
     matcher: int = 8
     search: int = 6
     expander: int = 6
-    fetch: int = 6
+    fetch: int = 7
     head: int = 24
     result: int = 12
 

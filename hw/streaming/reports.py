@@ -60,9 +60,9 @@ class Reports(wiring.Component):
 
     A decision has its own time, any other report that of the cycle in which it is taken.
 
-    **Latency**: 1 cycle.
+    **Latency**: 1 cycle, to ``event_count`` 4; from ``event_index`` to ``event_count`` 1.
 
-    **Throughput**: a report per cycle.
+    **Throughput**: a report per 2 cycles.
 
     **Numerics**: none; counters are exact modulo 2**32.
 
@@ -117,7 +117,7 @@ class Reports(wiring.Component):
         wiring.connect(m, register.o, wiring.flipped(self.o))
         self._translate(m, arbiter.i)
         chosen = arbiter.o.payload
-        is_wanted, taken = Signal(), Signal()
+        is_wanted, taken, rests = Signal(), Signal(), Signal()
         decisions = len(Decision)
         # Wanted are: decisions by their code, the rest by their kind.
         bit = Mux(chosen.kind == ReportKind.DECISION, chosen.code,
@@ -125,10 +125,12 @@ class Reports(wiring.Component):
         m.d.comb += [
             is_wanted.eq(self.mask.bit_select(bit, 1)),
             register.i.payload.eq(chosen),
-            register.i.valid.eq(arbiter.o.valid & is_wanted),
-            arbiter.o.ready.eq(register.i.ready | ~is_wanted),
+            register.i.valid.eq(arbiter.o.valid & is_wanted & ~rests),
+            arbiter.o.ready.eq((register.i.ready | ~is_wanted) & ~rests),
             taken.eq(arbiter.o.valid & arbiter.o.ready),
         ]
+        # A count is read in one cycle and written in the next; never two of the same at once.
+        m.d.sync += rests.eq(taken)
         self._interrupt(m, chosen, taken)
         self._count(m, Cat(chosen.code, chosen.kind), taken)
         return m
@@ -179,19 +181,23 @@ class Reports(wiring.Component):
     def _count(self, m, index, taken):
         """One memory for all counts; a count is zero until its bit in ``used`` is set."""
         m.submodules.counts = counts = Memory(shape=32, depth=1 << EVENT_BITS, init=[])
-        used = Signal(1 << EVENT_BITS)
+        used, is_read, is_written = Signal(1 << EVENT_BITS), Signal(), Signal()
         old, shown = counts.read_port(domain="comb"), counts.read_port(domain="comb")
-        write = counts.write_port()
+        write, count = counts.write_port(), Signal(32)
         m.d.comb += [
-            old.addr.eq(index),
-            write.addr.eq(index),
-            write.en.eq(taken),
-            write.data.eq(Mux(used.bit_select(index, 1), old.data, 0) + 1),
+            write.en.eq(is_written),
+            write.data.eq(count + 1),
             shown.addr.eq(self.event_index),
-            self.event_count.eq(
-                Mux(used.bit_select(self.event_index, 1), shown.data, 0)),
+        ]
+        m.d.sync += [
+            is_read.eq(taken & ~self.clear),
+            old.addr.eq(index),
+            is_written.eq(is_read & ~self.clear),
+            write.addr.eq(old.addr),
+            count.eq(Mux(used.bit_select(old.addr, 1), old.data, 0)),
+            self.event_count.eq(Mux(used.bit_select(self.event_index, 1), shown.data, 0)),
         ]
         with m.If(self.clear):
             m.d.sync += used.eq(0)
-        with m.Elif(taken):
-            m.d.sync += used.bit_select(index, 1).eq(1)
+        with m.Elif(is_written):
+            m.d.sync += used.bit_select(write.addr, 1).eq(1)

@@ -55,7 +55,7 @@ class BeatQueue(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.memory = memory = Sram(self.shape, depth=self.depth)
+        m.submodules.sram = memory = Sram(self.shape, depth=self.depth)
 
         # Items in the memory; one more waits in its read register.
         stored = Signal(range(self.depth + 1))

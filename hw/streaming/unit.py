@@ -81,7 +81,7 @@ class StreamingUnit(wiring.Component):
     i_computed : ``In(stream)`` of ``compute_answer``
         In any order.
     o_report : ``Out(stream)`` of ``report``
-    event : ``Out(event_record(config))``
+    route_event : ``Out(event_record(config))``
         Each event that the route scheduler takes up: what golden must be told to decide the same.
     interrupt : ``Out(1)``, level
     """
@@ -98,7 +98,7 @@ class StreamingUnit(wiring.Component):
             "o_compute": Out(stream.Signature(compute_order())),
             "i_computed": In(stream.Signature(compute_answer())),
             "o_report": Out(stream.Signature(report())),
-            "event": Out(event_record(config)),
+            "route_event": Out(event_record(config)),
             "interrupt": Out(1),
         })
 
@@ -248,7 +248,7 @@ class StreamingUnit(wiring.Component):
             reports.clear.eq(registers.counter_clear),
             registers.causes.eq(reports.causes),
             self.interrupt.eq(registers.interrupt),
-            self.event.eq(scheduler.event),
+            self.route_event.eq(scheduler.event),
         ]
 
     def _connect_memory(self, m, copy, descriptors, requests, loader, writer):

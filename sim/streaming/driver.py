@@ -93,10 +93,10 @@ class StreamingDriver:
         await self._news.wait()
 
     async def _watch_events(self):
-        port = next(p for p in sidecar()["ports"] if p["name"] == "event")
+        port = next(p for p in sidecar()["ports"] if p["name"] == "route_event")
         while True:
             await RisingEdge(self.dut.clk)
-            word = self.dut.event.value
+            word = self.dut.route_event.value
             if word.is_resolvable and (bits := word.to_unsigned()) & 1:
                 self.events.append(unpack(port, bits))
 

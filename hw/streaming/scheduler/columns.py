@@ -59,7 +59,7 @@ class Columns(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.memory = memory = Sram(
+        m.submodules.sram = memory = Sram(
             data.StructLayout({"chunk": self.config.chunk_bits, "is_top": 1}),
             depth=self.config.chunks)
         m.d.comb += [

@@ -81,7 +81,7 @@ class BeatContract(wiring.Component):
             Assert(free == wrapped(first + stored, self.depth)),
             Assert(~(follower.is_inside & is_first) | (unit.o.payload == follower.item)),
             Assert(~follower.is_inside | is_first
-                   | (inside.row(place, "memory", "memory") == follower.item)),
+                   | (inside.row(place, "sram", "memory") == follower.item)),
         ]
 
 

@@ -60,7 +60,7 @@ def main(arguments=None):
         return found
 
     for design in chosen:
-        write_unit(design.component, name=TOP, folder=BUILD / "synth" / design.name)
+        write_unit(design.make(), name=TOP, folder=BUILD / "synth" / design.name)
     with console.status("synthesizing"), ThreadPoolExecutor(WORKERS) as pool:
         for design, found in zip(chosen, pool.map(run, chosen), strict=True):
             figures = merge_figures(found)

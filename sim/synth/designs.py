@@ -1,6 +1,8 @@
 """What is synthesized: whole units at ``tiny``, and each part of them at the larger presets."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from hw.presets import PRESETS
@@ -11,10 +13,10 @@ __all__ = ["Design", "designs"]
 
 @dataclass(frozen=True)
 class Design:
-    """A component and the name of its row: figures are ``synth.<name>.<column>``."""
+    """What makes a component, and the name of its row: figures are ``synth.<name>.<column>``."""
 
     name: str
-    component: Any
+    make: Callable[[], Any]
 
 
 def _attention_parts(config):
@@ -34,7 +36,7 @@ def _attention_parts(config):
         "normaliser": Normaliser, "paging": Paging, "registers": Registers,
         "retrieval": Retrieval,
     }
-    return {name: part(config) for name, part in parts.items()}
+    return {name: partial(part, config) for name, part in parts.items()}
 
 
 def _streaming_parts(config):
@@ -54,7 +56,7 @@ def _streaming_parts(config):
         "receive": ReceivePath, "registers": Registers, "reports": Reports,
         "requests": Requests, "scheduler": RouteScheduler, "writer": PageWriter,
     }
-    return {name: part(config) for name, part in parts.items()}
+    return {name: partial(part, config) for name, part in parts.items()}
 
 
 PARTS = {"attention": _attention_parts, "streaming": _streaming_parts}
@@ -71,7 +73,7 @@ def designs(preset):
     if preset not in PRESETS:
         raise ValueError(f"preset must be one of {', '.join(PRESETS)}, not {preset!r}")
     if preset == "tiny":
-        return [Design(f"{unit}.{preset}", make(PRESETS[preset])) for unit, make in UNITS.items()]
+        return [Design(f"{unit}.{preset}", partial(make, PRESETS[preset])) for unit, make in UNITS.items()]
     return [Design(f"{unit}.{preset}.{name}", part)
             for unit, parts in PARTS.items()
             for name, part in parts(getattr(PRESETS[preset], unit)).items()]

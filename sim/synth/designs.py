@@ -73,7 +73,8 @@ def designs(preset):
     if preset not in PRESETS:
         raise ValueError(f"preset must be one of {', '.join(PRESETS)}, not {preset!r}")
     if preset == "tiny":
-        return [Design(f"{unit}.{preset}", partial(make, PRESETS[preset])) for unit, make in UNITS.items()]
+        return [Design(f"{unit}.{preset}", partial(make, PRESETS[preset]))
+                for unit, make in UNITS.items()]
     return [Design(f"{unit}.{preset}.{name}", part)
             for unit, parts in PARTS.items()
             for name, part in parts(getattr(PRESETS[preset], unit)).items()]

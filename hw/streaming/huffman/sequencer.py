@@ -16,8 +16,7 @@ class PageSequencer(wiring.Component):
 
     Pages of a frame whose table is wrong are dropped.
 
-    **Latency**: 1 cycle from an item to the first step of its page, 2 for the first page of a
-    frame.
+    **Latency**: 2 cycles from an item to the first step of its page.
 
     **Throughput**: a step per cycle while ``may_step``; pages of a frame without a gap, if each
     is there before the last one ends.
@@ -89,39 +88,33 @@ class PageSequencer(wiring.Component):
         m = Module()
         item = self.i.payload
         is_open, loaded, drops = Signal(), Signal(), Signal()
+        # Of the item in the cycle before, since `loads` reaches far. It is still the same.
+        is_page, continues = Signal(), Signal()
         step, last_row = Signal(range(self.config.head_dim // LANES)), Signal.like(self.row)
         m.d.comb += [
             self.i.ready.eq(loaded | drops | self.ends_frame),
             self.frees.eq(self.ends | drops),
             self.is_refused.eq(item.is_refused),
         ]
-        m.d.sync += loaded.eq(self.loads)
+        m.d.sync += [
+            loaded.eq(self.loads),
+            is_page.eq(self.i.valid & ~item.is_end),
+            continues.eq(self.i.valid & ~item.is_end & ~item.is_first),
+        ]
 
         with m.FSM(name="state"):
-            with m.State("IDLE"), m.If(self.i.valid):
-                with m.If(item.is_first & ~is_open):
-                    # A frame that was cut in its tables has none.
-                    m.d.comb += self.takes_tables.eq(self.tables_ready | item.is_cut)
-                    with m.If(self.takes_tables):
-                        m.d.sync += [
-                            is_open.eq(1),
-                            self.is_bad.eq(~self.tables_good & ~item.is_cut),
-                        ]
-                with m.Elif(item.is_end):
-                    m.d.comb += self.ends_frame.eq(self.may_step)
-                    with m.If(self.may_step):
-                        m.d.sync += is_open.eq(0)
-                with m.Elif(self.is_bad):
-                    m.d.comb += drops.eq(1)
-                with m.Else():
-                    m.d.comb += self.loads.eq(1)
+            with m.State("IDLE"):
+                m.d.comb += self.loads.eq(is_open & is_page & ~self.is_bad)
+                with m.If(self.i.valid):
+                    self._take_other(m, is_open, drops)
+                with m.If(self.loads):
                     m.next = "STEP"
             with m.State("STEP"):
                 m.d.comb += [
                     self.steps.eq(self.may_step),
                     self.ends_row.eq(self.steps & step.all()),
                     self.ends.eq(self.ends_row & (self.row == last_row)),
-                    self.loads.eq(self.ends & self.i.valid & ~item.is_end & ~item.is_first),
+                    self.loads.eq(self.ends & continues),
                 ]
                 with m.If(self.ends & ~self.loads):
                     m.next = "IDLE"
@@ -138,3 +131,21 @@ class PageSequencer(wiring.Component):
                 last_row.eq(Cat(Const(1, 1), (item.tokens - 1)[:len(last_row) - 1])),
             ]
         return m
+
+    def _take_other(self, m, is_open, drops):
+        """Items that are not decoded, and tables for those that are."""
+        item = self.i.payload
+        with m.If(item.is_first & ~is_open):
+            # A frame that was cut in its tables has none.
+            m.d.comb += self.takes_tables.eq(self.tables_ready | item.is_cut)
+            with m.If(self.takes_tables):
+                m.d.sync += [
+                    is_open.eq(1),
+                    self.is_bad.eq(~self.tables_good & ~item.is_cut),
+                ]
+        with m.Elif(item.is_end):
+            m.d.comb += self.ends_frame.eq(self.may_step)
+            with m.If(self.may_step):
+                m.d.sync += is_open.eq(0)
+        with m.Elif(self.is_bad):
+            m.d.comb += drops.eq(1)

@@ -190,6 +190,41 @@ def test_smallest_pages():
     assert by_frame(result)[1::2] == [right] * 2
 
 
+def test_bounds_of_directories():
+    """The longest sub-streams and the least that may be left, and one more or less."""
+    config = config_of(32, 32, formats=("HUFFMAN4",))
+    tables = 2 * table_bytes(Format.HUFFMAN4)
+    lengths = [np.array([*range(1, 12), 12, 12, 0, 0, 0])] * 2
+    symbols = np.full((16, 2, 32), 12)
+    scales = np.full((16, 2), 0x3F80, np.uint16)
+    longest = encode_symbols(Format.HUFFMAN4, scales, symbols, lengths=lengths)
+    assert longest[tables + 64:tables + 66] == (48 * 32).to_bytes(2, "little")
+
+    def altered(payload, lane, bits):
+        at = tables + 64 + 2 * lane
+        bits += int.from_bytes(payload[at:at + 2], "little")
+        return payload[:at] + bits.to_bytes(2, "little") + payload[at + 2:]
+
+    short = encode_symbols(Format.HUFFMAN4, scales, np.zeros_like(symbols), lengths=lengths)
+    followed = short + bytes(128)  # by a page of one token without a bit
+    cases = [
+        (longest, 16, Reason.NONE), (altered(longest, 7, 1), 16, Reason.DIRECTORY),
+        (altered(longest, 0, -1), 16, Reason.OVERRUN),
+        (followed, 17, Reason.OVERRUN), (altered(followed, 0, 8 * 64), 17, Reason.DIRECTORY),
+        (altered(followed, 3, -1), 17, Reason.OVERRUN),
+        (altered(short, 5, 1), 16, Reason.UNDERRUN), (short, 16, Reason.NONE),
+    ]
+    frames, expected = [], []
+    for payload, tokens, reason in cases:
+        frames.append(("HUFFMAN4", payload, payload_beats(config, payload), tokens))
+        expected.append(expected_beats(config, "HUFFMAN4", payload, tokens))
+        assert expected[-1][0] == reason
+    result = decode(config, frames)
+    assert reasons_of(result) == [reason for reason, _ in expected]
+    given = by_frame(result)
+    assert (given[0], given[-1]) == (expected[0][1], expected[-1][1])
+
+
 def test_a_coded_format_is_asked_for():
     with pytest.raises(ValueError, match="HuffmanDecoder config.formats must have an "
                                          r"entropy-coded format, not \('BF16',\)"):

@@ -148,7 +148,7 @@ def windows(config: StreamingConfig) -> data.ArrayLayout:
 
 def write_outcome(config: StreamingConfig) -> data.StructLayout:
     """What became of a chunk's rows, sent when the last write response was there: ``outcome`` is
-    DONE, WINDOW or WRITE; ``beats`` were written."""
+    DONE, REFUSED, WINDOW or WRITE; ``beats`` were written."""
     return data.StructLayout({"outcome": Outcome, "beats": 32})
 
 

@@ -21,7 +21,7 @@ LARGEST_BYTES = 1 << 14   # of the buffer, unless two bursts are larger
 class CopyReader(wiring.Component):
     """Turns rows into bursts of reads, and gives their beats in order.
 
-    Room for a whole burst is reserved before it is asked for, so ``bus.r`` is always ready. The
+    A burst is asked for when there is room for the longest, so ``bus.r`` is always ready. The
     buffer holds ``config.bursts`` of the longest bursts, or 16 KiB if that is less and two bursts
     fit.
 
@@ -30,7 +30,7 @@ class CopyReader(wiring.Component):
 
     **Throughput**: 1 burst and 1 beat per cycle, with ``config.bursts`` bursts on their way or in
     the buffer. To read without a gap through a latency of n cycles, the buffer must hold n + 10
-    beats and a burst.
+    beats and four bursts.
 
     **Numerics**: ``golden.streaming.copy.split``.
 
@@ -88,20 +88,24 @@ class CopyReader(wiring.Component):
         piece = splitter.o.payload
         room = Signal(range(self.buffer_beats + 1), init=self.buffer_beats)
         beat_bits = beat_size(config.bus_bytes)
-        asks = Signal()
+        asks, is_roomy = Signal(), Signal(init=1)
         m.d.comb += [
             self.bus.ar.payload.address.eq(piece.address[beat_bits:] << beat_bits),
             self.bus.ar.payload.length.eq(piece.length),
             self.bus.ar.valid.eq(splitter.o.valid & ~piece.is_empty & order.i.ready
-                                 & (room > piece.length)),
+                                 & is_roomy),
             asks.eq(self.bus.ar.valid & self.bus.ar.ready),
             order.i.payload.is_empty.eq(piece.is_empty),
             order.i.payload.last.eq(piece.last),
             order.i.valid.eq(asks | (splitter.o.valid & piece.is_empty)),
             splitter.o.ready.eq(order.i.valid & order.i.ready),
         ]
-        m.d.sync += room.eq(room - Mux(asks, piece.length + 1, 0)
-                           + (beats.o.valid & beats.o.ready))
+        # Known before the burst is, and so without regard to its length.
+        longest = config.burst_bytes // config.bus_bytes
+        m.d.sync += [
+            room.eq(room - Mux(asks, piece.length + 1, 0) + (beats.o.valid & beats.o.ready)),
+            is_roomy.eq(room >= Mux(asks, 2 * longest, longest)),
+        ]
 
         # Take.
         m.d.comb += [

@@ -7,9 +7,13 @@ from dataclasses import replace
 import cocotb
 from cocotb.triggers import RisingEdge
 
-from golden.streaming.policy import Decision, Event, Policy
+from golden.streaming.chunks import Grid, Rule
+from golden.streaming.costs import Costs
+from golden.streaming.policy import NEVER, Decision, Event, Policy
+from golden.streaming.schedule import Schedule
 from hw.streaming.scheduler import LoadError
 from sim.streaming.schedule_host import Surroundings
+from sim.streaming.schedule_job import Job
 from sim.testbench import arguments, cycles, start
 from tests.hw.streaming.jobs import World, random_job
 from tests.rtl.streaming_scheduler.scenes import CONFIGS
@@ -79,6 +83,8 @@ async def random_jobs(dut):
                 world = World.at_random(random, job)
                 dead = {name: random.random() < 0.1 for name in ("o_link", "o_compute")}
         around.set_stalls(random.choice([0, 0, 0.5]), **dead)
+        if number % 3 == 0:
+            around.takers["o_record"].set(0.98)   # the log is full most of the time
         golden = await around.run(job, world, tick_log2=random.choice([0, 3, 5]))
         decisions.update(record.decision for record in golden.log)
         events.update(Event(event["event"]) for event in around.events.items)
@@ -184,3 +190,20 @@ async def held_cancel(dut):
     await around.ended()
     assert job.check(around.events.items, around.log).finished and not around.violations
     assert around.cancelled == [chunk for route, chunk in around.requests if route == 0]
+
+
+@cocotb.test(timeout_time=1, timeout_unit="sec")
+async def deadlines(dut):
+    """A chunk whose turn comes in the very tick of its deadline is late; one in flight is given up
+    in that tick."""
+    await start(dut)
+    around = Surroundings(dut)
+    grid = Grid(blocks=1, layers=2, heads=1)
+    schedule = Schedule(grid=grid, rule=Rule.PAPER, stream=[[0, 1]], compute=[[]])
+    policy = Policy(stream_outstanding=1, refine=False)
+    for offset, late in ((-1, [(20, 1)]), (0, [(20, 1)]), (1, [(21, 1)]), (30, [])):
+        job = Job(schedule=schedule, costs=Costs(grid=grid, stream=[20] * 2, compute=[20] * 2),
+                  policy=policy, deadlines=[NEVER, 20 + offset])
+        await around.run(job, World(random, job), tick_log2=8)
+        assert late == [(record["time"], record["chunk"]) for record in around.log
+                        if record["decision"] == Decision.STREAM_LATE]

@@ -18,7 +18,7 @@ def test_random_jobs():
 
 
 def test_the_end_of_jobs():
-    run("small", tests="aborts|refusals|dead_ports|held_cancel", jobs=8, most=24)
+    run("small", tests="aborts|refusals|dead_ports|held_cancel|deadlines", jobs=8, most=24)
 
 
 def test_golden_predicts_a_run():

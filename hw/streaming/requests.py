@@ -211,7 +211,7 @@ class Requests(wiring.Component):
         config = self.config
         index = Signal(32)
         subtracted = Signal()
-        matches = Cat((state == _State.AWAITED) & (chunk == index)
+        matches = Cat((state == _State.AWAITED) & (chunk == index[:config.chunk_bits])
                       for state, chunk in zip(self._state, self._chunk, strict=True))
         slot, found = self._first(m, "match", matches)
         compared, hit, is_awaited = Signal(), Signal(), Signal()

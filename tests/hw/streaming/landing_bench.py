@@ -207,9 +207,8 @@ class Landings:
                 "reason": first.reason, "known": first.is_known, "index": first.chunk,
                 "chunk_id": first.chunk_id}
         offered["place_ready"] = int(len(self.placed) < 2 and self._happens(rates.place))
-        between = bool(self.placed) and self.placed[0].stored % self.config.row_beats == 0
         offered["o_stored.ready"] = int(bool(self.placed) and self._happens(rates.stored))
-        offered["o_close.ready"] = int(between and self._happens(rates.close))
+        offered["o_close.ready"] = int(bool(self.placed) and self._happens(rates.close))
         offered["i_done.valid"] = int(bool(self.outcomes) and (
             self._is_pending(before, "i_done") or self._happens(rates.done)))
         if offered["i_done.valid"]:
@@ -323,6 +322,7 @@ class Landings:
         frame.was_cut = bool(seen["o_close.payload"])
         full = frame.rows * self.config.row_beats
         assert frame.stored == full or frame.was_cut
+        assert frame.stored % self.config.row_beats == 0
         self.outcomes.append(Outcome.REFUSED if frame.was_cut else frame.outcome)
         return frame
 

@@ -289,7 +289,7 @@ def test_chunks_come_whole_or_not_at_all(stall):
                         [(8, 0.0), (16, 0.0), (32, 0.2), (32, 0.5), (16, 0.3)], start=4))])
 def test_chunks_given_up_are_left_alone(seed, bus_bytes, stall):
     """When a cancel is taken nothing of the chunk is written any more, until it comes again."""
-    met = Scene(make_config(bus_bytes), seed=seed, requests=30, stall=stall, cancel=0.004,
+    met = Scene(make_config(bus_bytes), seed=seed, requests=20, stall=stall, cancel=0.004,
                 abort=0.001).run().met
     print(met)
     assert met["cancel", True]   # in the midst of a frame

@@ -98,7 +98,8 @@ def random_sources(rng, count):
     return {kind: [random_source(rng, kind) for _ in range(count)] for kind in ReportKind}
 
 
-@pytest.mark.parametrize("stall", [0.0, 0.3, 0.8])
+@pytest.mark.parametrize("stall", [
+    0.3, *(pytest.param(stall, marks=pytest.mark.regress) for stall in (0.0, 0.8))])
 @pytest.mark.parametrize("seed, mask", [(1, ALL), (2, 0), (3, None), (4, None)])
 def test_every_report_is_counted_and_every_wanted_one_passed_on(stall, seed, mask):
     rng = random.Random(seed)

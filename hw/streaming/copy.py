@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from hw.bus.read_port import ReadPort
 from hw.bus.write_port import WritePort
 from hw.config import StreamingConfig
-from hw.stream import Fork
+from hw.stream import BypassQueue, Fork
 from hw.streaming.checks import check_config
 from hw.streaming.copy_align import CopyAlign
 from hw.streaming.copy_check import CopyCheck
@@ -91,6 +91,7 @@ class CopyEngine(wiring.Component):
         m = Module()
         config = self.config
         m.submodules.check = check = CopyCheck(config)
+        m.submodules.checked = checked = BypassQueue(copy_task(config), depth=2)
         m.submodules.rows = rows = CopyRows(config)
         m.submodules.fork = fork = Fork(copy_row(config), count=2)
         m.submodules.reader = reader = CopyReader(config)
@@ -99,7 +100,7 @@ class CopyEngine(wiring.Component):
         m.submodules.writer = writer = CopyWriter(config)
         is_aborted, drains = Signal(), Signal()
         for source, sink in (
-            (check.o, rows.i), (rows.o, fork.i),
+            (check.o, checked.i), (checked.o, rows.i), (rows.o, fork.i),
             (fork.o[1], align.i_row), (reader.bus, wiring.flipped(self.read)),
             (reader.o, align.i_beat), (align.o, feed.i), (feed.o, writer.i),
             (feed.o_feed, wiring.flipped(self.o_feed)), (writer.bus, wiring.flipped(self.write)),

@@ -8,7 +8,7 @@ from hw.bus.axi4 import beat_size
 from hw.bus.beat_queue import BeatQueue
 from hw.bus.read_port import ReadPort
 from hw.config import StreamingConfig
-from hw.stream import Queue, SkidBuffer
+from hw.stream import BypassQueue, Queue, SkidBuffer
 from hw.streaming.burst import BurstSplitter, run
 from hw.streaming.checks import check_config
 from hw.streaming.copy_layouts import read_beat
@@ -84,17 +84,18 @@ class CopyReader(wiring.Component):
         wiring.connect(m, wiring.flipped(self.i), splitter.i)
         m.d.comb += splitter.cut.eq(self.abort)
 
-        # Ask.
-        piece = splitter.o.payload
+        # Ask. Whether the bus is ready for it is not known within the cycle.
+        m.submodules.requests = requests = BypassQueue(self.bus.ar.payload.shape(), depth=2)
+        wiring.connect(m, requests.o, wiring.flipped(self.bus.ar))
+        piece, request = splitter.o.payload, requests.i
         room = Signal(range(self.buffer_beats + 1), init=self.buffer_beats)
         beat_bits = beat_size(config.bus_bytes)
         asks, is_roomy = Signal(), Signal(init=1)
         m.d.comb += [
-            self.bus.ar.payload.address.eq(piece.address[beat_bits:] << beat_bits),
-            self.bus.ar.payload.length.eq(piece.length),
-            self.bus.ar.valid.eq(splitter.o.valid & ~piece.is_empty & order.i.ready
-                                 & is_roomy),
-            asks.eq(self.bus.ar.valid & self.bus.ar.ready),
+            request.payload.address.eq(piece.address[beat_bits:] << beat_bits),
+            request.payload.length.eq(piece.length),
+            request.valid.eq(splitter.o.valid & ~piece.is_empty & order.i.ready & is_roomy),
+            asks.eq(request.valid & request.ready),
             order.i.payload.is_empty.eq(piece.is_empty),
             order.i.payload.last.eq(piece.last),
             order.i.valid.eq(asks | (splitter.o.valid & piece.is_empty)),

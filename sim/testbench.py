@@ -7,7 +7,7 @@ from functools import cache
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 
-__all__ = ["CLOCK_NS", "arguments", "cycles", "reset", "sidecar", "start"]
+__all__ = ["CLOCK_NS", "arguments", "cycles", "port_of", "reset", "sidecar", "start"]
 
 CLOCK_NS = 10
 
@@ -26,6 +26,14 @@ def sidecar():
         return None
     with open(path, encoding="utf-8") as file:
         return json.load(file)
+
+
+def port_of(name):
+    """Description of a port of the top module."""
+    found = [port for port in (sidecar() or {"ports": []})["ports"] if port["name"] == name]
+    if not found:
+        raise LookupError(f"the top module must be a component with a port {name!r}")
+    return found[0]
 
 
 async def start(dut):

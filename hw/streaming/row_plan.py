@@ -101,7 +101,7 @@ class RowPlan(wiring.Component):
         """A row, or the exponents of a page, before it is checked."""
         place = page_place(self.config)
         return data.StructLayout({
-            **{name: field.shape for name, field in place["key"].shape},
+            **{name: field.shape for name, field in data.Layout.cast(place["key"].shape)},
             **{name: field.shape for name, field in _marks()},
             "window_mask": place["window_mask"].shape,
         })

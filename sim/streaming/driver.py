@@ -11,7 +11,7 @@ from cocotb.triggers import Event, RisingEdge
 from hw.streaming.register_map import COUNTERS, address_of
 from sim.payload import unpack
 from sim.stream import StreamMonitor, StreamSink, StreamSource
-from sim.testbench import CLOCK_NS, cycles, sidecar
+from sim.testbench import CLOCK_NS, cycles, port_of
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -93,7 +93,7 @@ class StreamingDriver:
         await self._news.wait()
 
     async def _watch_events(self):
-        port = next(p for p in sidecar()["ports"] if p["name"] == "route_event")
+        port = port_of("route_event")
         while True:
             await RisingEdge(self.dut.clk)
             word = self.dut.route_event.value

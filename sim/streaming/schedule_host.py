@@ -10,7 +10,7 @@ from cocotb.triggers import Event, FallingEdge, RisingEdge, Timer
 from golden.streaming.policy import Route
 from sim.payload import pack
 from sim.stream import StreamPort, StreamSink, StreamSource
-from sim.testbench import CLOCK_NS, cycles, sidecar
+from sim.testbench import CLOCK_NS, cycles, port_of
 
 __all__ = ["Surroundings"]
 
@@ -119,7 +119,7 @@ class Surroundings:
         self.violations = []
         self._world = None
         self._coming = []
-        self.policy_shape = next(port for port in sidecar()["ports"] if port["name"] == "policy")
+        self.policy_shape = port_of("policy")
 
     def set_stalls(self, stall, **dead):
         for name, taker in self.takers.items():

@@ -96,11 +96,12 @@ class Dispatcher(wiring.Component):
             head.eq(Mux(is_compute, self.heads[1], self.heads[0])),
             level.eq(Mux(is_compute, self.levels[1], self.levels[0])),
             count.eq(Mux(is_compute, self.counts[1], self.counts[0])),
-            rest.eq(count - head),
             self.full[0].eq(self.flying[0] >= self.policy.stream_outstanding),
             self.full[1].eq(self.flying[1] >= self.policy.compute_outstanding),
         ]
 
+        # Two states at least lie between a change of the head, or of the route, and its use.
+        m.d.sync += rest.eq(count - head)
         with m.FSM(name="state"):
             with m.State("IDLE"):
                 m.d.sync += route.eq(Route.STREAM)

@@ -39,8 +39,8 @@ class Flying(wiring.Component):
         The request for a chunk has ended, or gets late no more.
     busy : ``Out(1)``
     removed, was_sent : ``Out(1)``, removed_chunk : ``Out(chunk_bits)``
-        ``removed`` is high for a cycle when the request to remove is found; whether it had been
-        sent, and for which chunk.
+        ``removed`` is high for a cycle when the request to remove was found, while still ``busy``;
+        whether it had been sent, and for which chunk.
     count : ``Out(range(17))``
     oldest_ticks : ``Out(24)``
         Predicted ticks of the oldest; 0 if there is none.
@@ -77,19 +77,20 @@ class Flying(wiring.Component):
         chunk = Signal(self.config.chunk_bits)
         removes = Signal()
         index = Signal(range(OUTSTANDING_MAX))
-        sent = Signal.like(self.count)
+        sent, is_sent = Signal.like(self.count), Signal()
         m.d.comb += [
             self.seen.eq(look.data),
             send.addr.eq(sent),
             self.o.payload.chunk.eq(send.data.chunk),
             self.o.payload.state_only.eq(send.data.state_only),
             self.o.valid.eq((sent != self.count) & ~self.busy),
-            self.was_sent.eq(index < sent),
+            is_sent.eq(index < sent),
             self.removed_chunk.eq(chunk),
         ]
         with m.If(self.o.valid & self.o.ready):
             m.d.sync += sent.eq(sent + 1)
 
+        m.d.sync += [self.removed.eq(0), self.was_sent.eq(is_sent)]
         with m.FSM(name="state") as fsm:
             m.d.comb += self.busy.eq(~fsm.ongoing("IDLE"))
             with m.State("IDLE"):
@@ -111,10 +112,10 @@ class Flying(wiring.Component):
                 with m.If(look.data.chunk != chunk):
                     m.d.sync += index.eq(index + 1)
                 with m.Elif(removes):
-                    m.d.comb += self.removed.eq(1)
                     m.d.sync += [
+                        self.removed.eq(1),
                         self.count.eq(self.count - 1),
-                        sent.eq(sent - self.was_sent),
+                        sent.eq(sent - is_sent),
                     ]
                     with m.If(index == 0):
                         m.d.sync += self.oldest_ticks.eq(0)

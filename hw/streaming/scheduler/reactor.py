@@ -128,11 +128,13 @@ class Reactor(wiring.Component):
                 with m.If((self.busy == 0) & ~is_idle):
                     m.next = "NEXT"
                 with m.Elif(is_idle & self.is_resolved & self.is_clear):
-                    m.d.comb += self.ended.eq(1)
+                    m.next = "ENDED"
                 with m.Elif(is_idle & ~self.is_resolved & self.room):
                     m.next = "BLOCKED"
                     with m.If(~self.is_last):
                         m.next = "OPEN"
+            with m.State("ENDED"):
+                m.d.comb += self.ended.eq(1)
             with m.State("OPEN"):
                 _call(m, self.open_stage, then="DISPATCH")
             with m.State("BLOCKED"):

@@ -90,6 +90,8 @@ class Refiner(wiring.Component):
         moves = Signal(len(policy.cap))
         chunk = Signal(config.chunk_bits)       # candidate for a move
         taker = Signal(Route)
+        columns_count = Signal(len(self.grid.columns))
+        m.d.sync += columns_count.eq(lesser(self.grid.columns, policy.scan))
         with m.If(self.opens):
             m.d.sync += moves.eq(policy.cap)
 
@@ -134,7 +136,7 @@ class Refiner(wiring.Component):
                 with m.If(slow_stream | policy.idle & ~self.full[1]):
                     m.next = "COLUMNS"
             with m.State("COLUMNS"):
-                self._find_computable(m, chunk)
+                self._find_computable(m, chunk, columns_count)
             with m.State("SHOW"):
                 m.d.comb += read(self, chunk)
                 m.next = "GUARD"
@@ -184,14 +186,16 @@ class Refiner(wiring.Component):
                 request.first.eq(self.tail - 1),
                 request.count.eq(Mux(self.tail > self.head, self.tail - self.head, 0)),
             ]
-            most = lesser(position - self.head, self.policy.scan)
-            m.d.sync += [top.eq(position), bottom.eq(position - most)]
+            m.d.sync += top.eq(position)
             with m.If(scan.done):
                 with m.If(self.tail > self.head):
                     m.d.comb += [self.effects.set_tail.eq(1), self.effects.position.eq(position)]
-                    m.next = "STREAMABLE"
+                    m.next = "BOTTOM"
                 with m.Else():
                     m.next = "TO_COMPUTE"
+        with m.State("BOTTOM"):
+            m.d.sync += bottom.eq(top - lesser(top - self.head, self.policy.scan))
+            m.next = "STREAMABLE"
         with m.State("STREAMABLE"):
             m.d.comb += [
                 scan.start.eq(1),
@@ -218,13 +222,12 @@ class Refiner(wiring.Component):
             with m.Elif(~self.policy.rule | (user == self.grid.heads)):
                 m.next = "SHOW"
 
-    def _find_computable(self, m, chunk):
+    def _find_computable(self, m, chunk, count):
         """From the column at which the last search ended, the first chunk that may be computed."""
         scan, columns = self.scan, self.grid.columns
         bits = len(columns)
         column = Signal(bits)
         request, result = scan.argument, scan.result
-        count = lesser(columns, self.policy.scan)
         passed = Signal(bits + 1)
         m.d.comb += [
             scan.start.eq(1),

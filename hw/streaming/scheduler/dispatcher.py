@@ -25,8 +25,8 @@ class Dispatcher(wiring.Component):
     """Requests chunks while they may start and the routes have free slots, the link first.
 
     **Latency**: from ``start`` to ``done`` 4 cycles if both routes are full. A request on the link
-    takes at most 11 cycles, one on the compute port 17 and 1 per candidate looked at before it; a
-    look at n candidates of which none is ready takes 15 + n. To that come 5 cycles per queue entry
+    takes at most 19 cycles, one on the compute port 31 and 1 per candidate looked at before it; a
+    look at n candidates of which none is ready takes 27 + n. To that come 8 cycles per queue entry
     and 1 per list entry dropped, once for each, and for a late chunk its `Recovery`.
 
     **Throughput**: one call at a time.

@@ -117,8 +117,8 @@ def effects(config: StreamingConfig) -> data.StructLayout:
     """What an actor does in a cycle; all 0 is nothing. All but ``read`` concern the chunk whose row
     is shown; of pairs of bits, bit 1 is for computing."""
     return data.StructLayout({
-        "read": 1, "chunk": config.chunk_bits,   # show the row of a chunk, from 2 cycles later on
-        "hold": 1,                               # what was read in the cycle before is not shown
+        "read": 1, "chunk": config.chunk_bits,   # show the row of a chunk, from 3 cycles later on
+        "hold": 1,                               # what was asked for and is not shown never is
         "write": 1, "word": task_word(),
         "waive": 1,                              # its deadline becomes NEVER
         "say": 1, "decision": Decision,

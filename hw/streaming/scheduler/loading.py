@@ -19,9 +19,9 @@ class JobLoader(wiring.Component):
     """Fills the table, the lists and the counts of stages from entries, then checks the whole and
     works out what follows from the grid.
 
-    **Latency**: from ``start`` to ``begins`` 5 + stages + 2 * chunks of the grid.
+    **Latency**: from ``start`` to ``begins`` at most 6 + stages + 3 * chunks of the grid.
 
-    **Throughput**: an entry per 3 cycles, and 1 more per stage that ends.
+    **Throughput**: an entry per 4 cycles, and 1 more per stage that ends.
 
     **Numerics**: ``golden.streaming.schedule.Schedule``: what it refuses is refused.
 

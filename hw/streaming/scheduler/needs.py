@@ -20,8 +20,8 @@ class Needs(wiring.Component):
     Under STRICT ``before_met`` runs ahead through the blocks: it is passed on to the next block's
     chunk for as long as the chunks in between are present.
 
-    **Latency**: from ``start`` to ``done`` at most 7 cycles under PAPER; under STRICT at most
-    5 + 4 * heads and 2 more per block that is passed.
+    **Latency**: from ``start`` to ``done`` at most 9 cycles under PAPER; under STRICT at most
+    9 + 6 * heads and 3 more per block that is passed.
 
     **Throughput**: one call at a time.
 

@@ -22,8 +22,8 @@ class Recovery(wiring.Component):
     """Finds the chain of the chunk shown, from the top down, and hands it to computing, from the
     bottom up.
 
-    **Latency**: from ``start`` to ``done`` at most 3 cycles, 1 per layer and 2 per chunk in the
-    layers looked at; with ``runs`` 2 more per chunk gone through on the way up, if the log has
+    **Latency**: from ``start`` to ``done`` at most 4 cycles, 1 per layer and 3 per chunk in the
+    layers looked at; with ``runs`` 3 more per chunk gone through on the way up, if the log has
     room.
 
     **Throughput**: one call at a time.

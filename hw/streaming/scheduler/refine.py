@@ -26,9 +26,9 @@ __all__ = ["Refiner"]
 class Refiner(wiring.Component):
     """Compares the routes' speeds, prefetches for the link, and moves a chunk at most.
 
-    **Latency**: from ``start`` to ``done`` at most 110 + 6 * scan cycles under PAPER, besides what
+    **Latency**: from ``start`` to ``done`` at most 115 + 11 * scan cycles under PAPER, besides what
     it calls of `Stages` and `Dispatcher` and 1 per list entry passed by the tail; under STRICT
-    another heads * scan.
+    another 3 * heads * scan.
 
     **Throughput**: one call at a time.
 

@@ -1,7 +1,7 @@
 """Search through a queue, a list or the columns."""
 
 from amaranth.hdl import Module, Mux, Signal
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.config import StreamingConfig
@@ -14,11 +14,11 @@ __all__ = ["Scan"]
 
 
 class Scan(wiring.Component):
-    """Looks for the first chunk of a kind: an entry per cycle goes through its source, then the
-    chunk table, then is judged.
+    """Looks for the first chunk of a kind: an entry per cycle goes from its source through the
+    chunk table, and is judged.
 
-    **Latency**: 4 + k cycles from ``start`` to ``done`` if the k-th entry from 0 is found; 3 + n if
-    none of n is, 1 if n is 0.
+    **Latency**: 6 + k cycles from ``start`` to ``done`` if the k-th entry from 0 is found; 5 + n if
+    none of n is, 2 if n is 0.
 
     **Throughput**: one call at a time.
 
@@ -35,7 +35,6 @@ class Scan(wiring.Component):
     -------
     row, effects : see `actor_members`
     call : ``In(Call(scan_request(config), scan_result(config)))``
-        The argument holds from ``start`` to ``done``.
     grid : ``In(grid(config))``
     horizons : ``In(STAGE_BITS).array(2)``
         By route.
@@ -66,12 +65,13 @@ class Scan(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         bits = self.config.chunk_bits
-        request, result = self.call.argument, self.call.result
+        request, result = Signal(scan_request(self.config)), self.call.result
         is_columns = request.source == Source.COLUMNS
         index, left = Signal(bits), Signal(bits + 1)
-        fetched, fetched_index = Signal(), Signal(bits)   # an entry has been read
-        looked_up, looked_up_index = Signal(), Signal(bits)   # its row has been read
-        shown, shown_index = Signal(), Signal(bits)       # its row is shown
+        # An entry has been read; its row is asked for; is read; and is shown.
+        place = data.StructLayout({"valid": 1, "index": bits, "is_top": 1})
+        fetched, asked, looked_up, shown = pipeline = [
+            Signal(place, name=name) for name in ("fetched", "asked", "looked_up", "shown")]
         is_found, is_over = Signal(), Signal()
         fetches = Signal()
         m.d.comb += [
@@ -81,61 +81,63 @@ class Scan(wiring.Component):
             self.read_work[0].eq(fetches & ~is_columns & (request.route == Route.STREAM)),
             self.read_work[1].eq(fetches & ~is_columns & (request.route == Route.COMPUTE)),
             result.found.eq(is_found),
-            result.index.eq(shown_index),
+            result.index.eq(shown.index),
         ]
         with m.FSM(name="state"):
             with m.State("IDLE"):
-                m.d.comb += self.index.eq(request.first)
-                m.d.sync += [looked_up.eq(0), shown.eq(0), is_found.eq(0), result.near.eq(0)]
+                m.d.sync += [
+                    request.eq(self.call.argument),
+                    index.eq(self.call.argument.first),
+                    left.eq(self.call.argument.count),
+                    *(stage.valid.eq(0) for stage in pipeline),
+                    is_found.eq(0),
+                    result.near.eq(0),
+                ]
                 with m.If(self.call.start):
-                    m.d.comb += fetches.eq(request.count != 0)
-                    m.d.sync += left.eq(request.count - 1)
                     m.next = "RUN"
-                    with m.If(request.count == 0):
-                        m.next = "DONE"
             with m.State("RUN"):
                 m.d.comb += fetches.eq(left != 0)
-                m.d.sync += [left.eq(left - fetches), looked_up.eq(fetched), shown.eq(looked_up),
-                             is_found.eq(0)]
-                self._judge(m, shown, shown_index, is_found, is_over)
+                m.d.sync += [left.eq(left - fetches), is_found.eq(0)]
+                self._judge(m, request, shown, is_found, is_over)
                 with m.If(is_over):
                     m.d.comb += self.effects.hold.eq(1)
                     m.next = "DONE"
                 with m.Else():
-                    self._look_up(m, fetched)
-                    m.d.sync += [looked_up_index.eq(fetched_index),
-                                 shown_index.eq(looked_up_index)]
-                    with m.If((left == 0) & ~fetched & ~looked_up):
+                    with m.If(fetched.valid):
+                        m.d.comb += read(self, self._entry(request))
+                    m.d.sync += [
+                        asked.eq(fetched), asked.is_top.eq(self.is_top),
+                        looked_up.eq(asked),
+                        shown.eq(looked_up),
+                    ]
+                    with m.If((left == 0) & ~(fetched.valid | asked.valid | looked_up.valid)):
                         m.next = "DONE"
             with m.State("DONE"):
                 m.d.comb += self.call.done.eq(1)
                 m.next = "IDLE"
         with m.If(fetches):
-            m.d.sync += [fetched.eq(1), fetched_index.eq(self.index)]
-            with m.If(is_columns & (self.index + 1 == self.grid.columns)):
+            m.d.sync += [fetched.valid.eq(1), fetched.index.eq(index)]
+            with m.If(is_columns & (index + 1 == self.grid.columns)):
                 m.d.sync += index.eq(0)
             with m.Else():
-                m.d.sync += index.eq(Mux(request.down, self.index - 1, self.index + 1))
+                m.d.sync += index.eq(Mux(request.down, index - 1, index + 1))
         with m.Else():
-            m.d.sync += fetched.eq(0)
+            m.d.sync += fetched.valid.eq(0)
         return m
 
-    def _look_up(self, m, fetched):
-        """Read the row of the entry that was read; a column that is done has none."""
-        request = self.call.argument
+    def _entry(self, request):
+        """What was read from the source."""
         work = Mux(request.route == Route.COMPUTE, self.entries[1], self.entries[0])
-        with m.If(fetched):
-            m.d.comb += read(
-                self, Mux(request.source == Source.COLUMNS, self.entries[2], work))
+        return Mux(request.source == Source.COLUMNS, self.entries[2], work)
 
-    def _judge(self, m, shown, shown_index, is_found, is_over):
-        request, result, word = self.call.argument, self.call.result, self.row.word
+    def _judge(self, m, request, shown, is_found, is_over):
+        result, word = self.call.result, self.row.word
         stream, compute = word.tasks[0], word.tasks[1]
         is_met = word.below_met & word.before_met
         is_wanted, is_open = Signal(), Signal()
-        horizon = Mux(request.route == Route.COMPUTE, self.horizons[1], self.horizons[0])
-        was_top, was_top_before = Signal(), Signal()
-        m.d.sync += [was_top_before.eq(self.is_top), was_top.eq(was_top_before)]
+        horizon = Signal(STAGE_BITS)
+        m.d.sync += horizon.eq(
+            Mux(request.route == Route.COMPUTE, self.horizons[1], self.horizons[0]))
         m.d.comb += is_open.eq(self.row.stage <= horizon)
         with m.Switch(request.wanted):
             with m.Case(Wanted.WAITING):
@@ -149,15 +151,15 @@ class Scan(wiring.Component):
                     (compute == Task.WAIT) & (stream == Task.NONE) & ~word.moved)
             with m.Case(Wanted.COMPUTABLE):
                 m.d.comb += is_wanted.eq((stream == Task.WAIT) & (compute == Task.NONE) & is_met
-                                         & ~word.moved & ~was_top)
-        with m.If(shown):
+                                         & ~word.moved & ~shown.is_top)
+        with m.If(shown.valid):
             with m.If(request.source == Source.COLUMNS):
                 m.d.comb += is_over.eq(is_wanted & is_open)
                 m.d.sync += is_found.eq(is_over)
                 with m.If(is_wanted & (self.row.stage == horizon + 1) & ~result.near.found):
                     m.d.sync += [
                         result.near.found.eq(1),
-                        result.near.index.eq(shown_index),
+                        result.near.index.eq(shown.index),
                         result.near.chunk.eq(self.row.chunk),
                     ]
             with m.Else():

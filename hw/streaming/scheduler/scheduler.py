@@ -50,11 +50,11 @@ class RouteScheduler(wiring.Component):
     ``loading`` rises, after ``max(chunks, 256)`` cycles.
 
     **Latency**: 2 cycles from an answer to its event. An event that sends nothing then takes at
-    most 200 + 12 * scan cycles under PAPER, with ``refine`` off 50 + 2 * scan: with ``scan`` 32 at
-    most 584 and 114. Each request sent adds at most 17 + 2 * scan, each stage opened 6. Under
-    STRICT add heads * (scan + 2) + blocks; for a failed chunk 2 per chunk of the layers below it;
-    per entry dropped from a list 1 and from a queue 5, each once in a job. The most that was
-    measured with sound schedules and ``scan`` 32 is 201.
+    most 270 + 17 * scan cycles under PAPER, with ``refine`` off 65 + 2 * scan: with ``scan`` 32 at
+    most 814 and 129. Each request sent adds at most 31 + 2 * scan, each stage opened 7. Under
+    STRICT add heads * (3 * scan + 6) + 3 * blocks; for a failed chunk 6 per chunk of the layers
+    below it; per entry dropped from a list 1 and from a queue 8, each once in a job; and the time
+    for which the log is full. Measured with sound schedules and ``scan`` 32: at most 235.
 
     **Throughput**: one event at a time. 4 answers wait per route.
 

@@ -17,7 +17,7 @@ __all__ = ["Stages"]
 class Stages(wiring.Component):
     """Counts the unresolved chunks of each stage, opens stages and sets the routes' horizons.
 
-    **Latency**: from ``start`` to ``done``: ``aim`` 3 cycles, ``open`` 5, ``advance`` 4 and 6 more
+    **Latency**: from ``start`` to ``done``: ``aim`` 3 cycles, ``open`` 5, ``advance`` 5 and 7 more
     per stage opened, if the log has room. After a reset 256 cycles until ``ready``.
 
     **Throughput**: one call at a time; a chunk entered or resolved every other cycle.
@@ -79,7 +79,7 @@ class Stages(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         unresolved = self._count(m)
-        advances = Signal()
+        advances, is_done = Signal(), Signal()
         m.d.comb += self.is_last.eq(self.stage + 1 == self.policy.stages)
         with m.FSM(name="state"):
             with m.State("IDLE"):
@@ -94,9 +94,12 @@ class Stages(wiring.Component):
             with m.State("SETTLE"):
                 m.next = "LOOK"   # the last chunk resolved is counted meanwhile
             with m.State("LOOK"):
+                m.next = "COMPARE"
+            with m.State("COMPARE"):
+                m.d.sync += is_done.eq(unresolved == 0)
                 m.next = "CHECK"
             with m.State("CHECK"):
-                with m.If((unresolved == 0) & ~self.is_last):
+                with m.If(is_done & ~self.is_last):
                     m.next = "OPEN"
                 with m.Else():
                     m.next = "DONE"

@@ -33,7 +33,7 @@ class ChunkTable(wiring.Component):
     Whoever uses it shows a row, looks at it, and writes its word or moves on: all changes are of
     the row shown. A word that is written shows when its row is read again, from the next cycle on.
 
-    **Latency**: 2 cycles from ``effects.read`` to ``row``, 2 from a write to ``loads``. After a
+    **Latency**: 3 cycles from ``effects.read`` to ``row``, 2 from a write to ``loads``. After a
     reset ``chunks`` cycles until ``ready``, in which all tasks become NONE.
 
     **Throughput**: a row read and the one shown written, per cycle.
@@ -86,21 +86,26 @@ class ChunkTable(wiring.Component):
         m.submodules.deadlines = deadlines = Sram(TICK_BITS, depth=depth)
         m.submodules.places = places = Sram(chunk_place(self.config), depth=depth)
 
-        # What decides starts from registers: a memory's output comes late in the cycle.
+        # Registers before and after the memories: what decides is long, and a memory's output late.
+        bits = self.config.chunk_bits
+        is_asked, asked = Signal(), Signal(bits)
+        is_read, chunk = Signal(), Signal(bits)
         shown = Signal(row(self.config))
-        chunk, is_read = Signal(self.config.chunk_bits), Signal()
+        asks, holds = self.effects.read, self.effects.hold
         for memory in (words, times, deadlines, places):
             m.d.comb += [
-                memory.read.en.eq(self.effects.read),
-                memory.read.addr.eq(self.effects.chunk),
+                memory.read.en.eq(is_asked),
+                memory.read.addr.eq(asked),
                 memory.write.addr.eq(shown.chunk),
             ]
         m.d.sync += [
-            chunk.eq(self.effects.chunk),
-            is_read.eq(self.effects.read),
-            shown.shown.eq(~self.effects.read & (is_read | shown.shown)),
+            is_asked.eq(asks),
+            asked.eq(self.effects.chunk),
+            is_read.eq(is_asked & ~holds),
+            chunk.eq(asked),
+            shown.shown.eq(~asks & (holds | ~is_asked & (is_read | shown.shown))),
         ]
-        with m.If(is_read & ~self.effects.hold):
+        with m.If(is_read & ~holds):
             m.d.sync += [
                 shown.chunk.eq(chunk),
                 shown.word.eq(words.read.data),

@@ -1,6 +1,6 @@
 """What has been requested of the routes, and how fast they answer."""
 
-from amaranth.hdl import Module, Mux
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -18,7 +18,7 @@ __all__ = ["Traffic"]
 class Traffic(wiring.Component):
     """Wiring of both routes' `Flying` and `Meter` with the `LinkPort`.
 
-    **Latency**: 1 cycle from ``depart`` to a request on ``o_compute``, 2 to one on ``o_link``.
+    **Latency**: 2 cycles from ``depart`` to a request on ``o_compute``, 3 to one on ``o_link``.
 
     **Throughput**: see `Flying`.
 
@@ -79,8 +79,12 @@ class Traffic(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
+        # A register between a decision and its being carried out; `busy` covers it.
+        effects, row = Signal.like(self.effects), Signal.like(self.row)
+        m.d.sync += [effects.eq(self.effects), row.eq(self.row)]
         timeouts = (self.policy.stream_timeout, self.policy.compute_timeout)
-        late_at = (self.row.deadline, 1 << TICK_BITS)
+        late_at = (row.deadline, 1 << TICK_BITS)
+        extends = (effects.extend, 0)
         flying = []
         for route in Route:
             index, name = route.value, route.name.lower()
@@ -88,35 +92,36 @@ class Traffic(wiring.Component):
             flying.append(unit)
             m.submodules[f"flying_{name}"] = unit
             m.d.comb += [
-                unit.append.eq(self.effects.depart[index]),
-                unit.flight.chunk.eq(self.row.chunk),
-                unit.flight.ticks.eq(self.row.ticks[index]),
+                unit.append.eq(effects.depart[index]),
+                unit.flight.chunk.eq(row.chunk),
+                unit.flight.ticks.eq(row.ticks[index]),
                 unit.flight.silent_at.eq(self.time + timeouts[index]),
                 unit.flight.late_at.eq(late_at[index]),
-                unit.flight.state_only.eq(self.row.word.tasks[0] == Task.DONE),
-                unit.remove.eq(self.effects.land[index]),
-                unit.chunk.eq(self.row.chunk),
+                unit.flight.state_only.eq(row.word.tasks[0] == Task.DONE),
+                unit.remove.eq(effects.land[index]),
+                unit.extend.eq(extends[index]),
+                unit.chunk.eq(row.chunk),
                 unit.index.eq(self.index),
                 self.seen[index].eq(unit.seen),
                 self.counts[index].eq(unit.count),
-                self.busy[index].eq(unit.busy),
+                self.busy[index].eq(unit.busy | unit.append | unit.remove | unit.extend),
             ]
             m.submodules[f"meter_{name}"] = meter = Meter()
-            self._connect_meter(m, index, unit, meter)
+            self._connect_meter(m, index, effects, row, unit, meter)
         self._connect_requests(m, *flying)
         return m
 
-    def _connect_meter(self, m, index, flying, meter):
-        lands = self.effects.land[index]
-        leaves_idleness = self.effects.depart[index] & (flying.count == 0)
+    def _connect_meter(self, m, index, effects, row, flying, meter):
+        lands = effects.land[index]
+        leaves_idleness = effects.depart[index] & (flying.count == 0)
         m.d.comb += [
             meter.now.eq(self.time),
             meter.window_log2.eq(self.policy.window_log2),
             meter.begin.eq(self.begins),
-            meter.record.eq(lands & self.effects.measured),
-            meter.restart.eq(lands & ~self.effects.measured | leaves_idleness),
+            meter.record.eq(lands & effects.measured),
+            meter.restart.eq(lands & ~effects.measured | leaves_idleness),
             meter.measure.eq(self.measure),
-            meter.predicted.eq(Mux(lands, self.row.ticks[index], flying.oldest_ticks)),
+            meter.predicted.eq(Mux(lands, row.ticks[index], flying.oldest_ticks)),
             self.measuring[index].eq(meter.busy),
             self.estimates[index].eq(meter.estimate),
         ]
@@ -127,7 +132,6 @@ class Traffic(wiring.Component):
         connect(m, port.o_link, flipped(self.o_link))
         connect(m, port.o_cancel, flipped(self.o_cancel))
         m.d.comb += [
-            streaming.extend.eq(self.effects.extend),
             port.withdraw.eq(streaming.removed & streaming.was_sent),
             port.expired.eq(self.expires),
             port.chunk.eq(streaming.removed_chunk),

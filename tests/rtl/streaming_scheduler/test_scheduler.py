@@ -24,7 +24,7 @@ def test_the_end_of_jobs():
 def test_golden_predicts_a_run():
     figures = schedule_error(jobs=3, most=32)
     assert figures["streaming.model.cycle_error"] < 0.02
-    assert figures["streaming.scheduler.event_cycles"] <= 453
+    assert figures["streaming.scheduler.event_cycles"] == 175
 
 
 @pytest.mark.regress
@@ -43,4 +43,4 @@ def test_many_large_jobs(seed):
 def test_golden_predicts_long_runs():
     figures = schedule_error()
     assert figures["streaming.model.cycle_error"] < 0.02
-    assert figures["streaming.scheduler.event_cycles"] <= 453
+    assert figures["streaming.scheduler.event_cycles"] == 235

@@ -8,6 +8,7 @@ from hw.config import StreamingConfig
 from hw.streaming.checks import check_config
 from hw.streaming.layouts import NEVER
 from hw.streaming.reports import JobEnd, job_report
+from hw.streaming.scheduler.layouts import LoadError
 
 __all__ = ["JobControl"]
 
@@ -49,7 +50,7 @@ class JobControl(wiring.Component):
         To and from the `Loader`.
     run, give_up : ``Out(1)``, for one cycle
         Start and abort the scheduler.
-    loading, running, finished : ``In(1)``; lost : ``In(16)``
+    loading, running, finished : ``In(1)``; lost : ``In(16)``; error : ``In(LoadError)``
         From the scheduler.
     stop : ``Out(1)``
         Give up all requests, and drop entries that still come.
@@ -76,6 +77,7 @@ class JobControl(wiring.Component):
             "running": In(1),
             "finished": In(1),
             "lost": In(16),
+            "error": In(LoadError),
             "stop": Out(1),
             "draining": In(1),
             "busy": Out(1),
@@ -100,7 +102,8 @@ class JobControl(wiring.Component):
             self.stop.eq(state == _State.DRAIN),
             self.o_report.valid.eq(state == _State.REPORT),
             self.o_report.payload.end.eq(end),
-            self.o_report.payload.lost.eq(self.lost),
+            self.o_report.payload.detail.eq(
+                Mux(end == JobEnd.SCHEDULE, self.error.as_value(), self.lost)),
         ]
         self._walk(m, state, end, is_reading)
         self._keep_time(m)

@@ -47,12 +47,10 @@ class Route(enum.Enum, shape=1):
 
 
 class Outcome(enum.Enum, shape=3):
-    """What became of a chunk on a route."""
+    """What became of the rows of a chunk; the lowest number that applies."""
 
     DONE = 0      # in memory, last write response received
     REFUSED = 1   # the frame was refused: see the reason
-    LATE = 2      # its deadline passed first; what still comes is dropped
-    FAILED = 3    # the compute side reported failure, or did not answer in time
     WINDOW = 4    # a row fell outside the windows granted; nothing was written there
     WRITE = 5     # AXI error response on a write
 
@@ -179,11 +177,9 @@ class Decision(enum.Enum, shape=5):
 
 
 def schedule_entry(config: StreamingConfig) -> data.StructLayout:
-    """An entry of a schedule that is loaded. ``chunk`` is the entry's chunk; with ``is_listed`` it
-    is the next entry of the list of its ``route``, else only its times are entered."""
+    """An entry of a schedule that is loaded: ``chunk`` is the next of the list of its ``route``."""
     return data.StructLayout({
         "chunk": config.chunk_bits,
-        "is_listed": 1,
         "route": Route,
         "stage": STAGE_BITS,
         "stream_ticks": PREDICTION_BITS,

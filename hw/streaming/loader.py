@@ -77,7 +77,6 @@ class Loader(wiring.Component):
             reader.o.ready.eq(self.o_entry.ready | is_bad),
             self.done.eq(reader.o.valid & reader.o.ready & reader.o.payload.last),
             self.failed.eq(is_bad),
-            entry.is_listed.eq(1),
             *(entry[name].eq(item[name]) for name in
               ("chunk", "route", "stage", "stream_ticks", "compute_ticks", "deadline")),
         ]

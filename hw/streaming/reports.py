@@ -22,14 +22,14 @@ class ReportKind(enum.Enum, shape=2):
     DECISION = 0   # code: Decision; id: frame id, or stage
     FRAME = 1      # code: Reason, or 16 + Outcome; id: frame id
     COPY = 2       # code: CopyError; id: tag
-    JOB = 3        # code: JobEnd; id: chunks lost
+    JOB = 3        # code: JobEnd; id: its detail
 
 
 class JobEnd(enum.Enum, shape=CODE_BITS):
-    FINISHED = 0
+    FINISHED = 0   # detail: chunks lost
     LOAD = 1       # the schedule could not be read, or does not fit its fields
-    SCHEDULE = 2   # the schedule is not one: see scheduling.md
-    ABORTED = 3
+    SCHEDULE = 2   # the schedule is not one; detail: LoadError
+    ABORTED = 3    # detail: chunks lost
 
 
 class Cause(enum.IntFlag, shape=6):
@@ -52,7 +52,7 @@ def report() -> data.StructLayout:
 
 
 def job_report() -> data.StructLayout:
-    return data.StructLayout({"end": JobEnd, "lost": 16})
+    return data.StructLayout({"end": JobEnd, "detail": 16})
 
 
 class Reports(wiring.Component):
@@ -150,7 +150,7 @@ class Reports(wiring.Component):
             copy.payload.code.eq(self.i_copy.payload.error),
             copy.payload.id.eq(self.i_copy.payload.tag),
             job.payload.code.eq(self.i_job.payload.end),
-            job.payload.id.eq(self.i_job.payload.lost),
+            job.payload.id.eq(self.i_job.payload.detail),
         ]
         sources = (self.i_record, self.i_frame, self.i_copy, self.i_job)
         for kind, source, port in zip(ReportKind, sources, ports, strict=True):

@@ -152,6 +152,7 @@ class StreamingUnit(wiring.Component):
             job.running.eq(scheduler.busy),
             job.finished.eq(scheduler.finished),
             job.lost.eq(scheduler.lost),
+            job.error.eq(scheduler.error),
             requests.abort.eq(job.stop),
             job.draining.eq(requests.busy),
             registers.job_busy.eq(job.busy),

@@ -127,7 +127,14 @@ class StreamingDriver:
         await self.write("window_enter", int(window.valid))
 
     async def read_counters(self):
-        return {name: await self.read(name) for name, _ in COUNTERS}
+        """All counters, and in ``now`` the cycle in which that of idle cycles was read: the others
+        stand still while the engine has nothing to do."""
+        values = {}
+        for name, _ in COUNTERS:
+            values[name] = await self.read(name)
+            if name == "cycles_idle":
+                values["now"] = self.cycle()
+        return values
 
     async def count(self, kind, code):
         """How often an event was reported."""

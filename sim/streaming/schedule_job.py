@@ -41,7 +41,7 @@ class Job:
             route = rng.choice([route for route in (0, 1) if lists[route]])
             chunk = lists[route].pop(0)
             entries.append({
-                "chunk": chunk, "is_listed": 1, "route": route, "stage": stage_of[chunk],
+                "chunk": chunk, "route": route, "stage": stage_of[chunk],
                 "stream_ticks": int(self.costs.stream[chunk]),
                 "compute_ticks": int(self.costs.compute[chunk]),
                 "deadline": NEVER if self.deadlines is None else self.deadlines[chunk],

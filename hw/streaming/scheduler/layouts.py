@@ -43,14 +43,13 @@ class LoadError(enum.Enum, shape=4):
     number."""
 
     NONE = 0
-    UNLISTED = 1   # an entry that is of no list
-    TICKS = 2      # a predicted time of 0
-    TWICE = 3      # a chunk that was listed before
-    STAGE = 4      # stages of a list that fall, or one that is not below ``stages``
-    POLICY = 5     # a register out of its range
-    GRID = 6       # a size of 0, or more chunks than the table has
-    MISSING = 7    # a chunk of the grid that is in no list
-    RANGE = 8      # a listed chunk that is not of the grid
+    TICKS = 1      # a predicted time of 0
+    TWICE = 2      # a chunk that was listed before
+    STAGE = 3      # stages of a list that fall, or one that is not below ``stages``
+    POLICY = 4     # a register out of its range
+    GRID = 5       # a size of 0, or more chunks than the table has
+    MISSING = 6    # a chunk of the grid that is in no list
+    RANGE = 7      # a listed chunk that is not of the grid
 
 
 class Source(enum.Enum, shape=2):

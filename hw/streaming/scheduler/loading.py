@@ -138,9 +138,6 @@ class JobLoader(wiring.Component):
             m.next = "LOAD"
         with m.If(has_error):
             m.d.comb += takes.eq(1)
-        with m.Elif(~entry.is_listed):
-            m.d.comb += takes.eq(1)
-            self._fail(m, LoadError.UNLISTED)
         with m.Elif((entry.stream_ticks == 0) | (entry.compute_ticks == 0)):
             m.d.comb += takes.eq(1)
             self._fail(m, LoadError.TICKS)

@@ -5,6 +5,7 @@ import pytest
 from hw.config import StreamingConfig
 from hw.streaming.job import JobControl
 from hw.streaming.reports import JobEnd
+from hw.streaming.scheduler.layouts import LoadError
 from tests.hw.harness import run_testbench
 
 CONFIG = StreamingConfig(head_dim=32, bus_bytes=8)
@@ -52,7 +53,7 @@ class Surroundings:
         await self.tick()
         self.ctx.set(self.dut.o_report.ready, 0)
         assert not self.ctx.get(self.dut.busy)
-        return payload["end"], payload["lost"]
+        return payload["end"], payload["detail"]
 
 
 def run(bench):
@@ -109,8 +110,10 @@ def test_a_schedule_that_does_not_load_or_is_none():
         assert await world.report() == (JobEnd.LOAD, 0)
         assert [name for _, name in world.seen] == ["load", "give_up"]
         await reach_run(world, ctx, dut)
+        ctx.set(dut.lost, 9)  # of the job before
+        ctx.set(dut.error, LoadError.GRID)
         ctx.set(dut.running, 0)  # refused: it did not finish
-        assert await world.report() == (JobEnd.SCHEDULE, 0)
+        assert await world.report() == (JobEnd.SCHEDULE, LoadError.GRID.value)
 
     run(bench)
 

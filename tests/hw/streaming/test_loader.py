@@ -24,7 +24,7 @@ def random_item(rng, **fields):
 
 
 def entry_of(item):
-    return {**item, "is_listed": 1, "route": Route(item["route"])}
+    return {**item, "route": Route(item["route"])}
 
 
 def run(items, *, bus_bytes=16, taken=None, failed=False, stall=0.0, runs=None, faults=(), seed=1,

@@ -31,8 +31,8 @@ def random_source(rng, kind):
     if kind == ReportKind.COPY:
         item = {"tag": rng.getrandbits(16), "error": rng.choice(list(CopyError))}
         return item, (item["error"].value, item["tag"])
-    item = {"end": rng.choice(list(JobEnd)), "lost": rng.getrandbits(16)}
-    return item, (item["end"].value, item["lost"])
+    item = {"end": rng.choice(list(JobEnd)), "detail": rng.getrandbits(16)}
+    return item, (item["end"].value, item["detail"])
 
 
 def is_wanted(mask, kind, code):
@@ -153,7 +153,7 @@ def test_clear(last):
             seen.append(count)
 
     result = run_stream_test(
-        dut, feeds={"i_job": [{"end": JobEnd.ABORTED, "lost": 0}] * 10}, seed=1,
+        dut, feeds={"i_job": [{"end": JobEnd.ABORTED, "detail": 0}] * 10}, seed=1,
         sinks={"o": 0}, quiet_cycles=30, testbenches=[drive])
     taken = result.input_cycles["i_job"]
     assert taken == list(range(0, 20, 2))

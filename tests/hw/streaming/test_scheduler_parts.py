@@ -6,13 +6,23 @@ import pytest
 from amaranth.sim import Simulator
 
 from golden.streaming import meter as golden
+from golden.streaming import policy, tasks
 from hw.config import StreamingConfig
+from hw.streaming.layouts import Decision, Route
 from hw.streaming.scheduler.compare import ProductCompare
 from hw.streaming.scheduler.flying import Flying
+from hw.streaming.scheduler.layouts import Event, Task
 from hw.streaming.scheduler.link_port import LinkPort
 from hw.streaming.scheduler.meter import Meter
 
 CONFIG = StreamingConfig(head_dim=32, bus_bytes=8, chunks=16, outstanding=2)
+
+
+@pytest.mark.parametrize("hardware, model", [
+    (Decision, policy.Decision), (Event, policy.Event), (Route, policy.Route), (Task, tasks.Task)])
+def test_numbers_are_those_of_golden(hardware, model):
+    assert {each.name: each.value for each in hardware} == {
+        each.name: each.value for each in model}
 
 
 def simulate(dut, script):

@@ -303,8 +303,8 @@ def test_a_close_waits_for_its_placement():
 
 
 def test_outcomes_are_those_of_golden():
-    assert {outcome.name: outcome.value for outcome in Golden}.items() <= {
-        outcome.name: outcome.value for outcome in Outcome}.items()
+    assert {outcome.name: outcome.value for outcome in Golden} == {
+        outcome.name: outcome.value for outcome in Outcome}
 
 
 def test_a_config_is_asked_for():

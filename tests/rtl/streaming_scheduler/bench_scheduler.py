@@ -22,12 +22,11 @@ SOUND_POLICY = {
     "blocks": 2, "layers": 2, "heads": 2, "stages": 2, "scan": 8, "stream_outstanding": 1,
     "compute_outstanding": 1, "stream_timeout": 1000, "compute_timeout": 1000}
 SOUND_ENTRY = {
-    "is_listed": 1, "route": 0, "stage": 0, "stream_ticks": 5, "compute_ticks": 5,
+    "route": 0, "stage": 0, "stream_ticks": 5, "compute_ticks": 5,
     "deadline": 1000}
 
 # Fields to change, of entries by their index or of the policy; and why the job is then refused.
 REFUSALS = [
-    ({0: {"is_listed": 0}}, LoadError.UNLISTED),
     ({3: {"stream_ticks": 0}}, LoadError.TICKS),
     ({3: {"compute_ticks": 0}}, LoadError.TICKS),
     ({3: {"chunk": 2}}, LoadError.TWICE),
@@ -47,7 +46,7 @@ REFUSALS = [
     ({"policy": {"compute_outstanding": 5}}, LoadError.POLICY),
     ({"policy": {"window_log2": 5}}, LoadError.POLICY),
     ({"policy": {"compute_timeout": 0}}, LoadError.POLICY),
-    ({1: {"stream_ticks": 0}, 2: {"is_listed": 0}}, LoadError.TICKS),
+    ({1: {"stream_ticks": 0}, 2: {"chunk": 0}}, LoadError.TICKS),
 ]
 
 

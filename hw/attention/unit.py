@@ -25,7 +25,7 @@ from hw.attention.retrieval import Retrieval
 from hw.bus import axi4, axil
 from hw.bus.axi4 import connect_channels
 from hw.bus.read_mux import ReadMux
-from hw.bus.traffic import Traffic
+from hw.bus.traffic import Traffic, watch
 from hw.config import AttentionConfig
 from hw.shared import Once
 from hw.stream import Arbiter, Fork, Queue
@@ -200,14 +200,8 @@ class AttentionUnit(wiring.Component):
 
     def _connect_counters(self, m, counters, front, retrieval, results, contexts, registers):
         m.submodules.traffic = traffic = Traffic()
-        axi = self.m_axi
-        for name in ("ar", "r", "aw", "w", "b"):
-            channel = getattr(axi, name)
-            m.d.comb += getattr(traffic, f"{name}_moved").eq(channel.valid & channel.ready)
+        watch(m, traffic, self.m_axi)
         m.d.comb += [
-            traffic.ar_asked.eq(axi.ar.valid),
-            traffic.aw_asked.eq(axi.aw.valid),
-            traffic.r_last.eq(axi.r.payload.last),
             counters.beat_read.eq(traffic.beat_read),
             counters.beat_written.eq(traffic.beat_written),
             counters.memory_held.eq(traffic.held),

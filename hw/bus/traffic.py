@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Traffic"]
+__all__ = ["Traffic", "watch"]
 
 OUTSTANDING_BITS = 12
 
@@ -60,3 +60,15 @@ class Traffic(wiring.Component):
             self.held.eq(asked & ~moved),
         ]
         return m
+
+
+def watch(m, traffic, axi):
+    """Connect a `Traffic` to the AXI4 bus that it watches."""
+    for name in ("ar", "r", "aw", "w", "b"):
+        channel = getattr(axi, name)
+        m.d.comb += getattr(traffic, f"{name}_moved").eq(channel.valid & channel.ready)
+    m.d.comb += [
+        traffic.ar_asked.eq(axi.ar.valid),
+        traffic.aw_asked.eq(axi.aw.valid),
+        traffic.r_last.eq(axi.r.payload.last),
+    ]

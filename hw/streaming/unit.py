@@ -7,25 +7,21 @@ from amaranth.lib.wiring import In, Out
 from hw.bus import axi4, axil
 from hw.bus.axi4 import connect_channels
 from hw.bus.read_mux import ReadMux
-from hw.bus.traffic import Traffic
+from hw.bus.traffic import Traffic, watch
 from hw.bus.write_mux import WriteMux
 from hw.config import StreamingConfig
+from hw.streaming.arrival import Arrival
 from hw.streaming.checks import check_config
-from hw.streaming.copy import CopyEngine
+from hw.streaming.copies import Copies
 from hw.streaming.counters import Counters
-from hw.streaming.descriptors import Descriptors
 from hw.streaming.job import JobControl
-from hw.streaming.landing import Landing
 from hw.streaming.layouts import copy_command, link_beat
 from hw.streaming.link_mux import LinkMux
 from hw.streaming.loader import Loader
-from hw.streaming.receive import ReceivePath
 from hw.streaming.registers import REGISTER_ADDRESS_BITS, Registers
 from hw.streaming.reports import Reports, report
-from hw.streaming.requests import Requests
 from hw.streaming.scheduler.layouts import event_record
 from hw.streaming.scheduler.scheduler import RouteScheduler
-from hw.streaming.writer import PageWriter
 
 __all__ = ["StreamingUnit", "compute_answer", "compute_order"]
 
@@ -113,24 +109,20 @@ class StreamingUnit(wiring.Component):
         m.submodules.job = job = JobControl(config)
         m.submodules.loader = loader = Loader(config)
         m.submodules.scheduler = scheduler = RouteScheduler(config)
-        m.submodules.requests = requests = Requests(config)
-        m.submodules.receive = receive = ReceivePath(config)
-        m.submodules.landing = landing = Landing(config)
-        m.submodules.writer = writer = PageWriter(config)
-        m.submodules.descriptors = descriptors = Descriptors(config)
-        m.submodules.copy = copy = CopyEngine(config)
+        m.submodules.arrival = arrival = Arrival(config)
+        m.submodules.copies = copies = Copies(config)
         m.submodules.reports = reports = Reports(config)
 
-        self._connect_job(m, registers, job, loader, scheduler, requests)
-        self._connect_frames(m, registers, copy, receive, requests, landing, writer)
-        self._connect_routes(m, registers, scheduler, requests)
-        self._connect_copies(m, registers, descriptors, copy)
-        self._connect_reports(m, registers, job, scheduler, landing, copy, reports)
-        self._connect_memory(m, copy, descriptors, requests, loader, writer)
-        self._connect_counters(m, registers, requests)
+        self._connect_job(m, registers, job, loader, scheduler, arrival)
+        self._connect_frames(m, registers, copies, arrival)
+        self._connect_routes(m, registers, scheduler, arrival)
+        self._connect_copies(m, registers, copies)
+        self._connect_reports(m, registers, job, scheduler, arrival, copies, reports)
+        self._connect_memory(m, copies, arrival, loader)
+        self._connect_counters(m, registers, arrival)
         return m
 
-    def _connect_job(self, m, registers, job, loader, scheduler, requests):
+    def _connect_job(self, m, registers, job, loader, scheduler, arrival):
         wiring.connect(m, wiring.flipped(self.s_axil), registers.bus)
         m.d.comb += [
             job.start.eq(registers.job_start),
@@ -153,8 +145,8 @@ class StreamingUnit(wiring.Component):
             job.finished.eq(scheduler.finished),
             job.lost.eq(scheduler.lost),
             job.error.eq(scheduler.error),
-            requests.abort.eq(job.stop),
-            job.draining.eq(requests.busy),
+            arrival.abort.eq(job.stop),
+            job.draining.eq(arrival.busy),
             registers.job_busy.eq(job.busy),
             registers.present.eq(scheduler.present),
             registers.lost.eq(scheduler.lost),
@@ -162,52 +154,28 @@ class StreamingUnit(wiring.Component):
             registers.now.eq(job.now),
         ]
 
-    def _connect_frames(self, m, registers, copy, receive, requests, landing, writer):
-        """Link -> rows -> pages, and what becomes of each frame."""
-        connect = wiring.connect
+    def _connect_frames(self, m, registers, copies, arrival):
+        """Frames come from the link and from memory."""
         m.submodules.link_mux = link_mux = LinkMux(self.config)
-        connect(m, wiring.flipped(self.s_axis), link_mux.i[0])
-        connect(m, copy.o_feed, link_mux.i[1])
-        connect(m, link_mux.o, receive.i_link)
-        connect(m, receive.o_lookup, requests.i_lookup)
-        connect(m, requests.o_expected, receive.i_expected)
-        connect(m, receive.o_verdict, landing.i_verdict)
-        connect(m, receive.o_stored, landing.i_stored)
-        connect(m, landing.o_stored, writer.i_stored)
-        connect(m, landing.o_close, writer.i_close)
-        connect(m, writer.o_done, landing.i_done)
-        connect(m, registers.o_table, writer.i_entry)
-        m.d.comb += [
-            writer.windows.eq(registers.windows),
-            writer.i_placement.payload.eq(requests.placement),
-            writer.i_placement.valid.eq(landing.place_valid),
-            landing.place_ready.eq(writer.i_placement.ready),
-            requests.placed_slot.eq(landing.placed_slot),
-            landing.first_id.eq(registers.first_id),
-            landing.taken.eq(requests.taken),
-            landing.taken_slot.eq(requests.taken_slot),
-            landing.begun.eq(receive.begun),
-            landing.begun_chunk.eq(receive.begun_index),
-            landing.zombies.eq(requests.zombies),
-            requests.writing.eq(landing.writing),
-            requests.ended.eq(landing.ended),
-            requests.ended_slot.eq(landing.ended_slot),
-            requests.ended_good.eq(landing.ended_good),
-        ]
+        wiring.connect(m, wiring.flipped(self.s_axis), link_mux.i[0])
+        wiring.connect(m, copies.o_feed, link_mux.i[1])
+        wiring.connect(m, link_mux.o, arrival.i_link)
+        wiring.connect(m, registers.o_table, arrival.i_entry)
+        m.d.comb += arrival.windows.eq(registers.windows)
 
-    def _connect_routes(self, m, registers, scheduler, requests):
+    def _connect_routes(self, m, registers, scheduler, arrival):
         """Requests go out, answers come back; outside a chunk has its frame id."""
         connect = wiring.connect
         config, first_id = self.config, registers.first_id
-        connect(m, scheduler.o_link, requests.i_request)
-        connect(m, scheduler.o_cancel, requests.i_cancel)
-        connect(m, requests.o_answer, scheduler.i_link)
-        connect(m, requests.o_request, wiring.flipped(self.o_request))
+        connect(m, scheduler.o_link, arrival.i_request)
+        connect(m, scheduler.o_cancel, arrival.i_cancel)
+        connect(m, arrival.o_answer, scheduler.i_link)
+        connect(m, arrival.o_request, wiring.flipped(self.o_request))
         self._is_unknown = Signal()
         index = Signal(32)
         m.d.comb += [
-            requests.records.eq(registers.records),
-            requests.first_id.eq(first_id),
+            arrival.records.eq(registers.records),
+            arrival.first_id.eq(first_id),
             self.o_compute.valid.eq(scheduler.o_compute.valid),
             self.o_compute.payload.chunk_id.eq(first_id + scheduler.o_compute.payload.chunk),
             self.o_compute.payload.state_only.eq(scheduler.o_compute.payload.state_only),
@@ -220,24 +188,20 @@ class StreamingUnit(wiring.Component):
             self.i_computed.ready.eq(scheduler.i_computed.ready | self._is_unknown),
         ]
 
-    def _connect_copies(self, m, registers, descriptors, copy):
-        wiring.connect(m, registers.o_chain, descriptors.i_chain)
-        wiring.connect(m, wiring.flipped(self.i_command), descriptors.i_command)
-        wiring.connect(m, descriptors.o, copy.i)
-        self._copy_busy = copy.busy | descriptors.busy
+    def _connect_copies(self, m, registers, copies):
+        wiring.connect(m, registers.o_chain, copies.i_chain)
+        wiring.connect(m, wiring.flipped(self.i_command), copies.i_command)
         m.d.comb += [
-            copy.windows.eq(registers.windows),
-            copy.abort.eq(registers.copy_abort),
-            descriptors.abort.eq(registers.copy_abort),
-            descriptors.engine_busy.eq(copy.busy),
-            registers.copy_busy.eq(self._copy_busy),
+            copies.windows.eq(registers.windows),
+            copies.abort.eq(registers.copy_abort),
+            registers.copy_busy.eq(copies.busy),
         ]
 
-    def _connect_reports(self, m, registers, job, scheduler, landing, copy, reports):
+    def _connect_reports(self, m, registers, job, scheduler, arrival, copies, reports):
         connect = wiring.connect
         connect(m, scheduler.o_record, reports.i_record)
-        connect(m, landing.o_report, reports.i_frame)
-        connect(m, copy.o_done, reports.i_copy)
+        connect(m, arrival.o_report, reports.i_frame)
+        connect(m, copies.o_done, reports.i_copy)
         connect(m, job.o_report, reports.i_job)
         connect(m, reports.o, wiring.flipped(self.o_report))
         m.d.comb += [
@@ -252,40 +216,35 @@ class StreamingUnit(wiring.Component):
             self.route_event.eq(scheduler.event),
         ]
 
-    def _connect_memory(self, m, copy, descriptors, requests, loader, writer):
+    def _connect_memory(self, m, copies, arrival, loader):
         """The ports' numbers are their ids."""
         config = self.config
-        reads = (copy.read, descriptors.bus, requests.bus, loader.bus)
+        reads = (copies.read, copies.fetch, arrival.read, loader.bus)
         m.submodules.read_mux = read_mux = ReadMux(
             address_bits=config.address_bits, data_bytes=config.bus_bytes, ports=len(reads))
         for port, bus in zip(read_mux.port, reads, strict=True):
             wiring.connect(m, bus, port)
         m.submodules.write_mux = write_mux = WriteMux(
             address_bits=config.address_bits, data_bytes=config.bus_bytes, ports=2)
-        wiring.connect(m, writer.bus, write_mux.port[0])
-        wiring.connect(m, copy.write, write_mux.port[1])
+        wiring.connect(m, arrival.write, write_mux.port[0])
+        wiring.connect(m, copies.write, write_mux.port[1])
         connect_channels(m, read_mux.axi, self.m_axi, ("ar", "r"))
         connect_channels(m, write_mux.axi, self.m_axi, ("aw", "w", "b"))
 
-    def _connect_counters(self, m, registers, requests):
+    def _connect_counters(self, m, registers, arrival):
         m.submodules.traffic = traffic = Traffic()
         m.submodules.counters = counters = Counters()
-        axi, link = self.m_axi, self.s_axis
-        for name in ("ar", "r", "aw", "w", "b"):
-            channel = getattr(axi, name)
-            m.d.comb += getattr(traffic, f"{name}_moved").eq(channel.valid & channel.ready)
+        watch(m, traffic, self.m_axi)
+        link = self.s_axis
         m.d.comb += [
-            traffic.ar_asked.eq(axi.ar.valid),
-            traffic.aw_asked.eq(axi.aw.valid),
-            traffic.r_last.eq(axi.r.payload.last),
             counters.beat_read.eq(traffic.beat_read),
             counters.beat_written.eq(traffic.beat_written),
             counters.beat_link.eq(link.valid & link.ready),
             counters.memory_held.eq(traffic.held),
             counters.output_held.eq(self.o_report.valid & ~self.o_report.ready),
-            counters.link_held.eq(requests.busy & link.ready & ~link.valid),
-            counters.idle.eq(~(registers.job_busy | self._copy_busy | link.valid)),
-            counters.record_failed.eq(requests.record_failed),
+            counters.link_held.eq(arrival.busy & link.ready & ~link.valid),
+            counters.idle.eq(~(registers.job_busy | registers.copy_busy | link.valid)),
+            counters.record_failed.eq(arrival.record_failed),
             counters.answer_unknown.eq(self.i_computed.valid & self._is_unknown),
             counters.clear.eq(registers.counter_clear),
             registers.counters.eq(counters.values),

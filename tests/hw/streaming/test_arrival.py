@@ -11,11 +11,11 @@ from golden.streaming.errors import Reason as Golden
 from golden.streaming.layout import Format
 from golden.streaming.wire import Decoded, decode_frame, encode_frame
 from hw.config import StreamingConfig
+from hw.streaming.arrival import Arrival
 from hw.streaming.layouts import Outcome, Reason
 from tests.hw.harness import plain, run_testbench
 from tests.hw.memory import SLVERR, Fault, MemoryModel
 from tests.hw.streaming.frames import header_of, link_beats
-from tests.landing_system import LandingSystem
 from tests.rtl.streaming_unit.scenes import make_prompt
 
 SIZE = 1 << 16
@@ -67,7 +67,7 @@ class Scene:
         self.plans = [self.prompt.write(bytearray(SIZE), chunk).bursts
                       for chunk in range(self.count)]
         self._break_chunks()
-        self.dut = LandingSystem(config)
+        self.dut = Arrival(config)
         self.asked = set()                     # requests without an answer
         self.judged = {}                       # by chunk: the reason of the frame that took it
         self.settled = {}                      # by chunk: what its pages held when it was over
@@ -85,8 +85,8 @@ class Scene:
     def run(self):
         print(f"scene: seed={self.seed} stall={self.stall} cancel={self.cancel}")
         run_testbench(self.dut, self._testbench, timeout_cycles=60_000, beside=[
-            self.memory.serve_read_port(self.dut.bus),
-            self.memory.serve_axi_writes(self.dut.m_axi)])
+            self.memory.serve_read_port(self.dut.read),
+            self.memory.serve_write_port(self.dut.write)])
         assert not self.lookups
         assert not [packet for packet in self.verdicts if packet.reason != Reason.NONE]
         for chunk, contents in self.settled.items():
@@ -289,7 +289,7 @@ def test_chunks_come_whole_or_not_at_all(stall):
                         [(8, 0.0), (16, 0.0), (32, 0.2), (32, 0.5), (16, 0.3)], start=4))])
 def test_chunks_given_up_are_left_alone(seed, bus_bytes, stall):
     """When a cancel is taken nothing of the chunk is written any more, until it comes again."""
-    met = Scene(make_config(bus_bytes), seed=seed, requests=20, stall=stall, cancel=0.004,
+    met = Scene(make_config(bus_bytes), seed=seed, requests=40, stall=stall, cancel=0.01,
                 abort=0.001).run().met
     print(met)
     assert met["cancel", True]   # in the midst of a frame

@@ -4,7 +4,7 @@ The hardware decodes from this list, the benches address by it, and ``docs/regis
 ``python -m hw.attention.register_map`` prints.
 """
 
-from hw.bus.register_map import Register, place
+from hw.bus.register_map import Register, find_address, place
 from hw.bus.register_map import to_markdown as map_to_markdown
 
 __all__ = [
@@ -92,20 +92,11 @@ REGISTERS = (
     *place(_entry_registers(), _ENTRY_BASE, "rw"),
     *place(COUNTERS, _COUNTER_BASE, "ro"),
 )
-_ADDRESSES = {register.name: register.address for register in REGISTERS}
 
 
 def address_of(name: str) -> int:
-    """Byte address of a register.
-
-    Raises
-    ------
-    ValueError
-        There is no register of that name.
-    """
-    if name not in _ADDRESSES:
-        raise ValueError(f"register must be one of {', '.join(_ADDRESSES)}, not {name!r}")
-    return _ADDRESSES[name]
+    """Byte address of a register; see `find_address`."""
+    return find_address(REGISTERS, name)
 
 
 def to_markdown() -> str:

@@ -10,7 +10,7 @@ from hw.attention.layouts import Error, context_entry
 from hw.attention.paging import table_entry
 from hw.attention.register_map import COUNTERS, ENTRY_FIELDS, IDENTITY, REGISTERS, VERSION
 from hw.bus import axil
-from hw.bus.register_slave import RegisterSlave
+from hw.bus.register_slave import RegisterSlave, collect_interrupts, enter_page
 from hw.config import AttentionConfig
 
 __all__ = ["REGISTER_ADDRESS_BITS", "Registers"]
@@ -83,21 +83,19 @@ class Registers(wiring.Component):
         wiring.connect(m, wiring.flipped(self.bus), slave.bus)
         self._word, strobes = slave.word, slave.strobe
         stored = {r.name: Signal(32, name=r.name) for r in REGISTERS if r.access == "rw"}
-        pending = Signal(2)
-        page_bits = self.o_table.payload.page.shape().width
+        causes = Cat(self.closed, self.closed & (self.error != Error.NONE))
+        pending, interrupt = collect_interrupts(m, slave, causes, stored["interrupt_enable"])
         m.d.comb += [
-            slave.accepts.table_page.eq(
-                (stored["table_index"] < self.config.table_pages) & ~self._word[page_bits:].any()),
             # The answer to an entry waits until the entry was taken.
             slave.slow.eq(strobes.table_page | strobes.context_enter),
             slave.done.eq((self.o_table.valid & self.o_table.ready)
                           | (self.o_context.valid & self.o_context.ready)),
             self.counter_clear.eq(strobes.counter_clear & self._word[0]),
+            self.interrupt.eq(interrupt),
         ]
         self._write_stored(m, stored, strobes)
-        self._write_table(m, stored, strobes.table_page)
+        enter_page(m, slave, stored["table_index"], self.o_table, entries=self.config.table_pages)
         self._write_context(m, stored, strobes.context_enter)
-        self._collect_interrupts(m, stored, pending, strobes.interrupt_pending)
         for name, value in self._readable(stored, pending).items():
             m.d.comb += slave.value[name].eq(value)
         return m
@@ -106,18 +104,6 @@ class Registers(wiring.Component):
         for name, register in stored.items():
             with m.If(strobes[name]):
                 m.d.sync += register.eq(self._word)
-
-    def _write_table(self, m, stored, strobe):
-        table, index = self.o_table, stored["table_index"]
-        with m.If(strobe):
-            m.d.sync += [
-                table.valid.eq(1),
-                table.payload.index.eq(index),
-                table.payload.page.eq(self._word),
-                index.eq(index + 1),
-            ]
-        with m.Elif(table.ready):
-            m.d.sync += table.valid.eq(0)
 
     def _write_context(self, m, stored, strobe):
         """The staged entry: nothing is written while it is offered, so it holds."""
@@ -142,12 +128,6 @@ class Registers(wiring.Component):
                 Mux(index[CONTEXT_INDEX_BITS:].any(), (1 << CONTEXT_INDEX_BITS) - 1, index)),
             self.length_index.eq(context.payload.index),
         ]
-
-    def _collect_interrupts(self, m, stored, pending, strobe):
-        """A cause that comes while it is cleared stays pending."""
-        causes = Cat(self.closed, self.closed & (self.error != Error.NONE))
-        m.d.sync += pending.eq((pending & ~Mux(strobe, self._word[:2], 0)) | causes)
-        m.d.comb += self.interrupt.eq((pending & stored["interrupt_enable"][:2]).any())
 
     def _readable(self, stored, pending):
         """What each register that can be read shows."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-__all__ = ["ACCESSES", "Register", "place", "to_markdown"]
+__all__ = ["ACCESSES", "Register", "find_address", "place", "to_markdown"]
 
 ACCESSES = {
     "ro": "read-only", "rw": "read and write", "wo": "write-only",
@@ -48,6 +48,20 @@ def place(rows, base: int, access: str) -> tuple[Register, ...]:
     """Registers of (name, text) at successive words from ``base``."""
     return tuple(Register(name, base + 4 * index, access, text)
                  for index, (name, text) in enumerate(rows))
+
+
+def find_address(registers, name: str) -> int:
+    """Byte address of a register.
+
+    Raises
+    ------
+    ValueError
+        There is no register of that name.
+    """
+    addresses = {register.name: register.address for register in registers}
+    if name not in addresses:
+        raise ValueError(f"register must be one of {', '.join(addresses)}, not {name!r}")
+    return addresses[name]
 
 
 def to_markdown(title: str, introduction: str, registers) -> str:

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from hw.bus import axil
 from hw.checks import check_int
 
-__all__ = ["RegisterSlave"]
+__all__ = ["RegisterSlave", "collect_interrupts", "enter_page"]
 
 
 class RegisterSlave(wiring.Component):
@@ -122,3 +122,55 @@ class RegisterSlave(wiring.Component):
                             ]
         with m.Elif(bus.r.ready):
             m.d.sync += bus.r.valid.eq(0)
+
+
+def collect_interrupts(m, slave, causes, enable):
+    """The register ``interrupt_pending`` of a block, and its interrupt.
+
+    A cause that comes while it is cleared stays pending.
+
+    Parameters
+    ----------
+    m : Module
+    slave : RegisterSlave
+    causes : Value
+        Those of this cycle, a bit each.
+    enable : Value
+        The register ``interrupt_enable``.
+
+    Returns
+    -------
+    tuple of Signal and Value
+        What is pending, and the level of the interrupt.
+    """
+    pending = Signal(len(causes), name="interrupt_pending")
+    cleared = Mux(slave.strobe.interrupt_pending, slave.word[:len(causes)], 0)
+    m.d.sync += pending.eq((pending & ~cleared) | causes)
+    return pending, (pending & enable[:len(causes)]).any()
+
+
+def enter_page(m, slave, index, table, *, entries):
+    """The registers ``table_index`` and ``table_page``: writing the latter enters a page.
+
+    Parameters
+    ----------
+    m : Module
+    slave : RegisterSlave
+    index : Signal
+        The register ``table_index``; it is incremented.
+    table : stream
+        Entries of the block table, of ``index`` and ``page``.
+    entries : int
+        Of the table.
+    """
+    strobe, page = slave.strobe.table_page, table.payload.page
+    m.d.comb += slave.accepts.table_page.eq((index < entries) & ~slave.word[len(page):].any())
+    with m.If(strobe):
+        m.d.sync += [
+            table.valid.eq(1),
+            table.payload.index.eq(index),
+            page.eq(slave.word),
+            index.eq(index + 1),
+        ]
+    with m.Elif(table.ready):
+        m.d.sync += table.valid.eq(0)

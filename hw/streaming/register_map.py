@@ -6,11 +6,11 @@ The hardware decodes from this list, the benches address by it, and
 
 from dataclasses import dataclass
 
-from hw.bus.register_map import Register, place
+from hw.bus.register_map import Register, find_address, place
 from hw.bus.register_map import to_markdown as map_to_markdown
 
 __all__ = [
-    "COUNTERS", "IDENTITY", "JOB_FIELDS", "REGISTERS", "SIZES", "VERSION", "JobField",
+    "COUNTERS", "IDENTITY", "JOB_FIELDS", "REGISTERS", "SIZES", "VERSION", "WIDTHS", "JobField",
     "address_of", "to_markdown",
 ]
 
@@ -20,6 +20,10 @@ NEVER = (1 << 32) - 1
 
 SIZES = ("head_dim", "bus_bytes", "chunk_tokens", "chunks", "table_pages", "windows",
          "outstanding", "bursts")
+
+
+# Registers of fewer bits than 32: wider values are refused.
+WIDTHS = {"report_mask": 21, "event_index": 7, "chain_limit": 16, "chain_tag": 16}
 
 
 @dataclass(frozen=True)
@@ -120,20 +124,11 @@ REGISTERS = (
     *place([(field.name, field.text) for field in JOB_FIELDS], 0xC0, "rw"),
     *place(COUNTERS, 0x180, "ro"),
 )
-_ADDRESSES = {register.name: register.address for register in REGISTERS}
 
 
 def address_of(name: str) -> int:
-    """Byte address of a register.
-
-    Raises
-    ------
-    ValueError
-        There is no register of that name.
-    """
-    if name not in _ADDRESSES:
-        raise ValueError(f"register must be one of {', '.join(_ADDRESSES)}, not {name!r}")
-    return _ADDRESSES[name]
+    """Byte address of a register; see `find_address`."""
+    return find_address(REGISTERS, name)
 
 
 def to_markdown() -> str:
@@ -146,8 +141,8 @@ def to_markdown() -> str:
         "read-only register, a read of a\nwrite-only one, a write of less than a word, a value "
         "outside a register's range, a job's register or `job_start` while\na job runs, a "
         "`table_page` with `table_index` above the table or more than 24 bits, a "
-        "`window_enter` with a window that does not exist,\na base above the last byte, or an "
-        "address too wide: there, in\n`chain_start`, or of a job.",
+        "`window_enter` while `busy` is not 0, or with a\nwindow that does not exist or a base "
+        "above the last byte, and an address too wide: of a window, a chain, or a job.",
         REGISTERS)
 
 

@@ -1,17 +1,17 @@
 """AXI4-Lite register block of the streaming engine."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.bus import axil
-from hw.bus.register_slave import RegisterSlave
+from hw.bus.register_slave import RegisterSlave, collect_interrupts, enter_page
 from hw.config import StreamingConfig
 from hw.streaming.checks import check_config
 from hw.streaming.counters import COUNTER_BITS
 from hw.streaming.descriptors import chain
 from hw.streaming.layouts import schedule_policy, windows
-from hw.streaming.page_finder import PAGE_BITS, page_entry
+from hw.streaming.page_finder import page_entry
 from hw.streaming.register_map import (
     COUNTERS,
     IDENTITY,
@@ -19,6 +19,7 @@ from hw.streaming.register_map import (
     REGISTERS,
     SIZES,
     VERSION,
+    WIDTHS,
 )
 from hw.streaming.reports import EVENT_BITS, MASK_BITS, Cause
 
@@ -110,13 +111,16 @@ class Registers(wiring.Component):
         for name, register in stored.items():
             with m.If(slave.strobe[name]):
                 m.d.sync += register.eq(slave.word)
-        pending = Signal(Cause)
+        pending, interrupt = collect_interrupts(
+            m, slave, self.causes, stored["interrupt_enable"])
+        m.d.comb += self.interrupt.eq(interrupt)
+        for name, width in WIDTHS.items():
+            m.d.comb += slave.accepts[name].eq(~slave.word[width:].any())
         self._guard_job(m)
-        self._write_table(m)
+        enter_page(m, slave, stored["table_index"], self.o_table, entries=self.config.table_pages)
         self._write_window(m)
         self._start_chain(m)
         self._give_orders(m)
-        self._collect_interrupts(m, pending)
         for name, value in self._readable(pending).items():
             m.d.comb += slave.value[name].eq(value)
         return m
@@ -138,22 +142,9 @@ class Registers(wiring.Component):
         for name, _ in self.policy.shape():
             m.d.comb += self.policy[name].eq(self._stored[name])
 
-    def _write_table(self, m):
-        slave, table, index = self._slave, self.o_table, self._stored["table_index"]
-        m.d.comb += slave.accepts.table_page.eq(
-            (index < self.config.table_pages) & ~slave.word[PAGE_BITS:].any())
-        with m.If(slave.strobe.table_page):
-            m.d.sync += [
-                table.valid.eq(1),
-                table.payload.index.eq(index),
-                table.payload.page.eq(slave.word),
-                index.eq(index + 1),
-            ]
-        with m.Elif(table.ready):
-            m.d.sync += table.valid.eq(0)
-
     def _write_window(self, m):
-        """Bounds above the address space would grant what they do not say."""
+        """Windows stand still while something may write. Bounds above the address space would grant
+        what they do not say."""
         slave, config = self._slave, self.config
         base, last = self._address("window_base"), self._address("window_last")
         index = self._stored["window_index"]
@@ -162,7 +153,7 @@ class Registers(wiring.Component):
         m.d.sync += is_bad.eq(
             (base > last) | base[config.address_bits:].any() | last[config.address_bits:].any()
             | (index >= config.windows))
-        m.d.comb += slave.accepts.window_enter.eq(~is_bad)
+        m.d.comb += slave.accepts.window_enter.eq(~is_bad & ~self.job_busy & ~self.copy_busy)
         for number in range(config.windows):
             with m.If(slave.strobe.window_enter & (index == number)):
                 window = self.windows[number]
@@ -199,14 +190,6 @@ class Registers(wiring.Component):
             self.records.eq(self._address("records")),
             self.schedule.eq(self._address("schedule")),
         ]
-
-    def _collect_interrupts(self, m, pending):
-        """A cause that comes while it is cleared stays pending."""
-        slave, width = self._slave, len(Cause)
-        cleared = Mux(slave.strobe.interrupt_pending, slave.word[:width], 0)
-        m.d.sync += pending.eq((pending & ~cleared) | self.causes)
-        m.d.comb += self.interrupt.eq(
-            (pending & self._stored["interrupt_enable"][:width]).any())
 
     def _readable(self, pending):
         """What each register that can be read shows."""

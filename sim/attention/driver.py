@@ -1,7 +1,5 @@
 """Drives the attention unit's ports under cocotb: registers, commands, data and results."""
 
-import warnings
-
 import numpy as np
 from cocotb.simtime import get_sim_time
 from cocotb.triggers import Event
@@ -9,19 +7,16 @@ from cocotb.triggers import Event
 from hw.attention.register_map import COUNTERS, ENTRY_FIELDS, address_of
 from sim.attention.encoding import encode
 from sim.attention.operations import Query, QueryResult, Status
+from sim.register_driver import RegisterDriver
 from sim.stream import StreamMonitor, StreamSink, StreamSource
 from sim.testbench import CLOCK_NS, reset
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    from cocotbext.axi import AxiLiteBus, AxiLiteMaster
 
 __all__ = ["AttentionDriver"]
 
 STATUS, OUTPUT, STATE, LOGIT = range(4)
 
 
-class AttentionDriver:
+class AttentionDriver(RegisterDriver):
     """Speaks the unit's protocol.
 
     Parameters
@@ -34,11 +29,8 @@ class AttentionDriver:
     """
 
     def __init__(self, dut, config, *, idle_probability=0.0, stall_probability=0.0):
-        self.dut = dut
+        super().__init__(dut, address_of)
         self.config = config
-        self.axil = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axil"), dut.clk, dut.rst)
-        for channels in (self.axil.write_if, self.axil.read_if):
-            channels.log.setLevel("WARNING")
         self.idle_probability = idle_probability
         self.stall_probability = stall_probability
         self.results = {}
@@ -70,30 +62,17 @@ class AttentionDriver:
 
     # Registers.
 
-    async def write(self, name, value):
-        response = await self.axil.write(address_of(name), int(value).to_bytes(4, "little"))
-        assert response.resp == 0, f"write of {name} answered {response.resp!r}"
-
-    async def read(self, name):
-        response = await self.axil.read(address_of(name), 4)
-        assert response.resp == 0, f"read of {name} answered {response.resp!r}"
-        return int.from_bytes(response.data, "little")
-
     async def enter_context(self, index, entry, *, valid=True):
         """Enter (or forget) a context and return the fault code, 0 when it was taken."""
         await self.write("context_index", index)
         for name, is_address in ENTRY_FIELDS:
             value = int(entry.get(name, 0))
-            await self.write(f"entry_{name}", value & 0xFFFFFFFF)
             if is_address:
-                await self.write(f"entry_{name}_high", value >> 32)
+                await self.write_address(f"entry_{name}", value)
+            else:
+                await self.write(f"entry_{name}", value)
         await self.write("context_enter", int(valid))
         return await self.read("context_fault")
-
-    async def enter_pages(self, base, pages):
-        await self.write("table_index", base)
-        for page in pages:
-            await self.write("table_page", int(page))
 
     async def read_counters(self, *, clear=True):
         """See `sim.attention.Counters`."""

@@ -10,12 +10,13 @@ from cocotb.triggers import Event, RisingEdge
 
 from hw.streaming.register_map import COUNTERS, address_of
 from sim.payload import unpack
+from sim.register_driver import RegisterDriver
 from sim.stream import StreamMonitor, StreamSink, StreamSource
 from sim.testbench import CLOCK_NS, cycles, port_of
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiStreamBus, AxiStreamSource
+    from cocotbext.axi import AxiStreamBus, AxiStreamSource
 
 __all__ = ["DECISION", "FRAME", "COPY", "JOB", "StreamingDriver"]
 
@@ -23,7 +24,7 @@ DECISION, FRAME, COPY, JOB = range(4)
 ALL_REPORTS = (1 << 21) - 1
 
 
-class StreamingDriver:
+class StreamingDriver(RegisterDriver):
     """Speaks the engine's protocol.
 
     Parameters
@@ -37,13 +38,10 @@ class StreamingDriver:
     """
 
     def __init__(self, dut, config, *, stall_probability=0.0, seed=1):
-        self.dut = dut
+        super().__init__(dut, address_of)
         self.config = config
         self.stall_probability = stall_probability
         self.rng = random.Random(seed)
-        self.axil = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axil"), dut.clk, dut.rst)
-        for channels in (self.axil.write_if, self.axil.read_if):
-            channels.log.setLevel("WARNING")
         self.link = AxiStreamSource(AxiStreamBus.from_prefix(dut, "s_axis"), dut.clk, dut.rst)
         self.link.log.setLevel("WARNING")
         if stall_probability:
@@ -101,24 +99,6 @@ class StreamingDriver:
                 self.events.append(unpack(port, bits))
 
     # Registers.
-
-    async def write(self, name, value, *, good=True):
-        response = await self.axil.write(address_of(name), int(value).to_bytes(4, "little"))
-        assert (response.resp == 0) == good, f"write of {name} answered {response.resp!r}"
-
-    async def read(self, name):
-        response = await self.axil.read(address_of(name), 4)
-        assert response.resp == 0, f"read of {name} answered {response.resp!r}"
-        return int.from_bytes(response.data, "little")
-
-    async def write_address(self, name, value):
-        await self.write(name, value & 0xFFFFFFFF)
-        await self.write(f"{name}_high", value >> 32)
-
-    async def enter_pages(self, base, pages):
-        await self.write("table_index", base)
-        for page in pages:
-            await self.write("table_page", int(page))
 
     async def grant(self, index, window):
         await self.write("window_index", index)

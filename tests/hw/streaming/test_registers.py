@@ -4,7 +4,7 @@ import pytest
 
 from hw.config import StreamingConfig
 from hw.streaming.layouts import schedule_policy
-from hw.streaming.register_map import COUNTERS, JOB_FIELDS, REGISTERS, SIZES, address_of
+from hw.streaming.register_map import COUNTERS, JOB_FIELDS, REGISTERS, SIZES, WIDTHS, address_of
 from hw.streaming.registers import Registers
 from hw.streaming.reports import Cause
 from tests.hw.harness import run_testbench
@@ -77,7 +77,8 @@ def test_identity_and_sizes():
 def test_what_was_written_is_read(seed):
     rng = random.Random(3)
     fields = {field.name: field for field in JOB_FIELDS}
-    words = {r.name: job_word(rng, fields[r.name]) if r.name in fields else rng.getrandbits(32)
+    words = {r.name: job_word(rng, fields[r.name]) if r.name in fields
+             else rng.getrandbits(WIDTHS.get(r.name, 32))
              for r in REGISTERS if r.access == "rw"}
 
     async def operations(bus):
@@ -94,8 +95,12 @@ def test_what_was_written_is_read(seed):
             assert ctx.get(getattr(dut, name)) == words[name]
         for name in ("records", "schedule"):
             assert ctx.get(getattr(dut, name)) == words[f"{name}_high"] << 32 | words[name]
-        assert ctx.get(dut.report_mask) == words["report_mask"] & 0x1FFFFF
-        assert ctx.get(dut.event_index) == words["event_index"] & 127
+        for name in ("report_mask", "event_index"):
+            assert ctx.get(getattr(dut, name)) == words[name]
+        for name, width in WIDTHS.items():
+            assert await bus.write_at(address_of(name), 1 << width) == SLVERR
+            assert await bus.write_at(address_of(name), 1 << 31) == SLVERR
+            assert await bus.read(name) == words[name]
 
     assert run(operations, seed=seed) == []
 
@@ -261,6 +266,24 @@ def test_windows_are_granted_and_withdrawn():
     run(operations)
 
 
+@pytest.mark.parametrize("busy", ["job_busy", "copy_busy"])
+def test_windows_stand_still_while_something_may_write(busy):
+    async def operations(bus):
+        ctx, dut = bus.ctx, bus.dut
+        await stage_window(bus, 1, 4, 10)
+        await bus.write("window_enter", 1)
+        await stage_window(bus, 1, 4, 99)
+        ctx.set(getattr(dut, busy), 1)
+        for word in (0, 1):
+            assert await bus.write_at(address_of("window_enter"), word) == SLVERR
+        assert (ctx.get(dut.windows[1].valid), ctx.get(dut.windows[1].last)) == (1, 10)
+        ctx.set(getattr(dut, busy), 0)
+        await bus.write("window_enter", 0)
+        assert not ctx.get(dut.windows[1].valid)
+
+    assert run(operations) == []
+
+
 @pytest.mark.parametrize("name, word", [
     ("window_base", 11), ("window_last", 3), ("window_index", 3), ("window_last_high", 1 << 8)])
 def test_a_window_is_entered_by_what_was_written_just_before(name, word):
@@ -280,7 +303,7 @@ def test_a_chain_is_started_and_answered_when_it_was_taken():
         await bus.write("chain_address", 0x12345678)
         await bus.write("chain_address_high", 0x9A)
         await bus.write("chain_limit", 0xFFFF)
-        await bus.write("chain_tag", 0xFFFF1234)
+        await bus.write("chain_tag", 0x1234)
         ctx.set(dut.o_chain.ready, 0)
         await bus.write("chain_start", 0)   # nothing to wait for
         assert not ctx.get(dut.o_chain.valid)

@@ -1,73 +1,12 @@
-"""Configuration of the hardware units: frozen, checked, with every derived size in one place.
-
-No Amaranth import here: golden models, test benches and tools read sizes from these classes without
-pulling in the hardware description. The numeric constants are those of ``docs/numerics.md``.
-"""
+"""Configuration of the hash attention unit."""
 
 from dataclasses import dataclass, fields
 from math import ceil
 
-__all__ = ["WIRE_FORMATS", "AttentionConfig", "StreamingConfig"]
+from hw.config.checks import check_choice, check_int, check_range, is_power_of_two
+from hw.config.constants import ELEMENT_BITS, MX_BLOCK, PAGE_TOKENS, PROBABILITY_BITS
 
-# Stored rows: OCP MXINT8.
-ELEMENT_BITS = 8
-ELEMENT_FRACTION_BITS = 6
-PLANE_BITS = 4
-EXPONENT_BITS = 8
-EXPONENT_BIAS = 127
-EXPONENT_NAN = 255
-MX_BLOCK = 32
-
-# Logits, in base 2.
-LOGIT_BITS = 32
-LOGIT_FRACTION_BITS = 16
-LOGIT_GUARD_BITS = 4
-BLOCK_LOGIT_BITS = 40
-
-# Probabilities.
-EXP2_INDEX_BITS = 8
-EXP2_FRACTION_BITS = 24
-PROBABILITY_FRACTION_BITS = 32
-PROBABILITY_BITS = PROBABILITY_FRACTION_BITS + 1
-MAXIMUM_BITS = 18  # running maximum: the logit's integer part, plus the weight's octaves
-
-# State words on the result stream.
-STATE_BITS = 64
-EMPTY_MAXIMUM = -(1 << 31)
-
-# Paging.
-PAGE_TOKENS = 16
-PAGES_PER_GROUP = 16  # pages whose smallest distance shares one word of the page-minimum memory
-
-# Page summaries.
-SUMMARY_GUARD_BITS = 8
-SUMMARY_SUM_BITS = ELEMENT_BITS + SUMMARY_GUARD_BITS + 4
-
-# Codes.
-WEIGHT_BITS = 8
-KEY_ALIGN_BITS = 8
-
-PERCENT_FRACTION_BITS = 16
-
-
-def _power_of_two(value: int) -> bool:
-    return value > 0 and value & (value - 1) == 0
-
-
-def _check_int(owner: str, name: str, value: object) -> None:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{owner}.{name} must be an integer, not {value!r}")
-
-
-def _check_choice(owner: str, name: str, value: object, choices: tuple) -> None:
-    if value not in choices:
-        allowed = ", ".join(repr(choice) for choice in choices)
-        raise ValueError(f"{owner}.{name} must be one of {allowed}, not {value!r}")
-
-
-def _check_range(owner: str, name: str, value: int, low: int, high: int) -> None:
-    if not low <= value <= high:
-        raise ValueError(f"{owner}.{name} must be in {low}..{high}, not {value!r}")
+__all__ = ["AttentionConfig"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,37 +100,37 @@ class AttentionConfig:
                 if not isinstance(value, str):
                     raise TypeError(f"{owner}.code_source must be a string, not {value!r}")
             elif not optional:
-                _check_int(owner, field.name, value)
-        _check_choice(owner, "head_dim", self.head_dim, (32, 64, 128, 256))
-        _check_choice(owner, "code_bits", self.code_bits, (32, 64, 128, 256))
-        _check_choice(owner, "lanes", self.lanes, (4, 8, 16, 32, 64))
-        _check_choice(owner, "code_source", self.code_source, ("resident", "streamed"))
-        _check_choice(owner, "query_bits", self.query_bits, (8, 16))
+                check_int(owner, field.name, value)
+        check_choice(owner, "head_dim", self.head_dim, (32, 64, 128, 256))
+        check_choice(owner, "code_bits", self.code_bits, (32, 64, 128, 256))
+        check_choice(owner, "lanes", self.lanes, (4, 8, 16, 32, 64))
+        check_choice(owner, "code_source", self.code_source, ("resident", "streamed"))
+        check_choice(owner, "query_bits", self.query_bits, (8, 16))
         if self.exponent_block not in (MX_BLOCK, self.head_dim):
             raise ValueError(
                 f"{owner}.exponent_block must be {MX_BLOCK} or head_dim ({self.head_dim}), "
                 f"not {self.exponent_block!r}"
             )
-        _check_range(owner, "max_tokens", self.max_tokens, 256, 1 << 20)
+        check_range(owner, "max_tokens", self.max_tokens, 256, 1 << 20)
         if self.max_tokens % 256:
             raise ValueError(
                 f"{owner}.max_tokens must be a multiple of 256, not {self.max_tokens!r}"
             )
-        _check_range(owner, "memory_bytes", self.memory_bytes, 4, self.head_dim)
-        _check_range(owner, "group", self.group, 1, 8)
-        _check_range(owner, "contexts", self.contexts, 1, 1024)
-        _check_range(owner, "table_pages", self.table_pages, 1, 65536)
-        _check_range(owner, "encoder_lanes", self.encoder_lanes, 1, self.code_bits)
-        _check_range(owner, "encoder_sets", self.encoder_sets, 1, 64)
-        _check_range(owner, "query_slots", self.query_slots, 2, 8)
-        _check_range(owner, "bins_per_cycle", self.bins_per_cycle, 1, 64)
-        _check_range(owner, "read_rows", self.read_rows, 2, 256)
-        _check_range(owner, "result_lanes", self.result_lanes, 4, 32)
-        _check_range(owner, "address_bits", self.address_bits, 16, 64)
+        check_range(owner, "memory_bytes", self.memory_bytes, 4, self.head_dim)
+        check_range(owner, "group", self.group, 1, 8)
+        check_range(owner, "contexts", self.contexts, 1, 1024)
+        check_range(owner, "table_pages", self.table_pages, 1, 65536)
+        check_range(owner, "encoder_lanes", self.encoder_lanes, 1, self.code_bits)
+        check_range(owner, "encoder_sets", self.encoder_sets, 1, 64)
+        check_range(owner, "query_slots", self.query_slots, 2, 8)
+        check_range(owner, "bins_per_cycle", self.bins_per_cycle, 1, 64)
+        check_range(owner, "read_rows", self.read_rows, 2, 256)
+        check_range(owner, "result_lanes", self.result_lanes, 4, 32)
+        check_range(owner, "address_bits", self.address_bits, 16, 64)
         for name in (
             "memory_bytes", "encoder_lanes", "bins_per_cycle", "read_rows", "result_lanes"
         ):
-            if not _power_of_two(getattr(self, name)):
+            if not is_power_of_two(getattr(self, name)):
                 raise ValueError(
                     f"{owner}.{name} must be a power of two, not {getattr(self, name)!r}"
                 )
@@ -221,7 +160,7 @@ class AttentionConfig:
         default_shift = max(0, (self.group - 1).bit_length() - 1)
         if self.distance_shift is None:
             object.__setattr__(self, "distance_shift", default_shift)
-        _check_range(owner, "distance_shift", self.distance_shift, 0, 3)
+        check_range(owner, "distance_shift", self.distance_shift, 0, 3)
 
     # Rows and beats.
 
@@ -349,134 +288,3 @@ class AttentionConfig:
     def query_data_bytes(self) -> int:
         """Bytes of a query on the data stream, per head: mantissas, little-endian."""
         return self.head_dim * self.query_bits // 8
-
-
-WIRE_FORMATS = {
-    "FP16": 0x00, "BF16": 0x01, "FP8_E4M3": 0x02, "FP8_E5M2": 0x03,
-    "INT8": 0x04, "INT4": 0x05, "MXINT8": 0x06,
-    **{f"HUFFMAN{bits}": 0x10 + bits for bits in range(2, 9)},
-}
-
-
-@dataclass(frozen=True, kw_only=True)
-class StreamingConfig:
-    """Parameters of the KV chunk streaming engine (SparKV, arXiv 2604.21231).
-
-    The paper fixes the schedule's objective and rules, not the hardware: every default here is
-    ours.
-
-    Parameters
-    ----------
-    head_dim : int
-        Elements of a row: 32, 64, 128 or 256.
-    bus_bytes : int
-        Width of the link and of the memory port: 8, 16, 32 or 64, at most ``head_dim``.
-    exponent_block : int
-        Elements that share a stored exponent: 32 or ``head_dim``.
-    formats : tuple of str
-        Wire formats built in: names of ``WIRE_FORMATS``, at least one, none twice.
-    chunk_tokens : int
-        Most tokens of a chunk: a multiple of 16 in 16..65520.
-    chunks : int
-        Entries of the chunk table: a power of two in 4..4096.
-    table_pages : int
-        Entries of the block table: 1..65536.
-    windows : int
-        Address windows that may be granted for writing: 1..16.
-    bursts : int
-        Read bursts, and write bursts, outstanding at the memory port: a power of two in 2..256.
-    burst_bytes : int
-        Longest burst of copies: a power of two from ``bus_bytes`` to 4096, at most 256 beats.
-    outstanding : int
-        Most chunks in flight on each route, the link and the compute port: 1..16.
-    address_bits : int
-        Width of a byte address: 16..64.
-
-    Raises
-    ------
-    TypeError
-        A field is not of its type.
-    ValueError
-        A field, or a combination of fields, is not allowed; the message names field, value and
-        range.
-    """
-
-    head_dim: int
-    bus_bytes: int
-    exponent_block: int = MX_BLOCK
-    formats: tuple[str, ...] = tuple(WIRE_FORMATS)
-    chunk_tokens: int = 1024
-    chunks: int = 256
-    table_pages: int = 1024
-    windows: int = 4
-    bursts: int = 16
-    burst_bytes: int = 1024
-    outstanding: int = 8
-    address_bits: int = 40
-
-    def __post_init__(self) -> None:
-        owner = type(self).__name__
-        if not isinstance(self.formats, tuple):
-            raise TypeError(f"{owner}.formats must be a tuple of names, not {self.formats!r}")
-        for name in self.formats:
-            _check_choice(owner, "formats", name, tuple(WIRE_FORMATS))
-        if not self.formats or len(set(self.formats)) != len(self.formats):
-            raise ValueError(
-                f"{owner}.formats must be at least one name, none twice, not {self.formats!r}")
-        for field in fields(self):
-            if field.name != "formats":
-                _check_int(owner, field.name, getattr(self, field.name))
-        _check_choice(owner, "head_dim", self.head_dim, (32, 64, 128, 256))
-        _check_choice(owner, "bus_bytes", self.bus_bytes, (8, 16, 32, 64))
-        if self.bus_bytes > self.head_dim:
-            raise ValueError(f"{owner}.bus_bytes must be at most head_dim ({self.head_dim}), "
-                             f"not {self.bus_bytes!r}")
-        if self.exponent_block not in (MX_BLOCK, self.head_dim):
-            raise ValueError(f"{owner}.exponent_block must be {MX_BLOCK} or head_dim "
-                             f"({self.head_dim}), not {self.exponent_block!r}")
-        for name, low, high in (
-            ("chunk_tokens", PAGE_TOKENS, 65520), ("chunks", 4, 4096), ("table_pages", 1, 65536),
-            ("windows", 1, 16), ("bursts", 2, 256), ("burst_bytes", self.bus_bytes, 4096),
-            ("outstanding", 1, 16), ("address_bits", 16, 64),
-        ):
-            _check_range(owner, name, getattr(self, name), low, high)
-        if self.chunk_tokens % PAGE_TOKENS:
-            raise ValueError(f"{owner}.chunk_tokens must be a multiple of {PAGE_TOKENS}, "
-                             f"not {self.chunk_tokens!r}")
-        for name in ("chunks", "bursts", "burst_bytes"):
-            if not _power_of_two(getattr(self, name)):
-                raise ValueError(
-                    f"{owner}.{name} must be a power of two, not {getattr(self, name)!r}")
-        if self.burst_bytes > 256 * self.bus_bytes:
-            raise ValueError(f"{owner}.burst_bytes must be at most 256 beats "
-                             f"({256 * self.bus_bytes}), not {self.burst_bytes!r}")
-
-    @property
-    def blocks(self) -> int:
-        """Exponent blocks of a row."""
-        return self.head_dim // self.exponent_block
-
-    @property
-    def row_beats(self) -> int:
-        """Bus beats of a stored row."""
-        return self.head_dim // self.bus_bytes
-
-    @property
-    def chunk_bits(self) -> int:
-        """Width of a chunk-table index."""
-        return (self.chunks - 1).bit_length()
-
-    @property
-    def token_bits(self) -> int:
-        """Width of a token count, 0..chunk_tokens inclusive."""
-        return self.chunk_tokens.bit_length()
-
-    @property
-    def table_bits(self) -> int:
-        return max(1, (self.table_pages - 1).bit_length())
-
-    @property
-    def huffman_bits(self) -> int:
-        """Symbol width of the widest entropy-coded format built in; 0 without one."""
-        return max((WIRE_FORMATS[name] - 0x10 for name in self.formats
-                    if name.startswith("HUFFMAN")), default=0)

@@ -8,7 +8,7 @@ import time
 from rich.console import Console
 from rich.table import Table
 
-from sim.bench import attention, bare, streaming
+from sim.bench import attention, bare, memory, streaming
 from sim.bench.figures import ATTENTION, STREAMING, merge_figures, to_text, write_page
 from sim.demo.__main__ import main as run_demo
 from sim.tools import BUILD
@@ -23,7 +23,7 @@ def demo():
     return json.loads((folder / "figures.json").read_text(encoding="utf-8"))
 
 
-GROUPS = {**attention.GROUPS, **bare.GROUPS, "demo": demo, **streaming.GROUPS}
+GROUPS = {**attention.GROUPS, **bare.GROUPS, "demo": demo, **streaming.GROUPS, **memory.GROUPS}
 
 
 def main(arguments=None):

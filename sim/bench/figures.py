@@ -56,6 +56,8 @@ STREAMING = (
     ("streaming.model.cycle_error",
      "Largest error of the predicted makespan against the hardware, decisions equal",
      "at most 0.02"),
+    ("streaming.scheduler.event_cycles", "Most cycles that an event took the route scheduler there",
+     ""),
     ("streaming.greedy_over_optimum.mean",
      "Planned schedule over the true optimum, 200 small cases, mean", "at most 1.05"),
     ("streaming.greedy_over_optimum.worst", "... worst", "at most 1.20"),
@@ -91,7 +93,7 @@ def write_page(figures):
         "Cycles are exact and the same on every machine.", "",
     ]
     lines += [*_asked("Attention unit in simulation", ATTENTION, figures), *_errors(figures),
-              *_asked("Streaming engine", STREAMING, figures), *_links(figures),
+              *_asked("Streaming engine", STREAMING, figures), *_links(figures), *_dram(figures),
               *_synthesis(figures)]
     PAGE.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
 
@@ -134,6 +136,26 @@ def _links(figures):
         *("| " + " | ".join([link, *(to_text(row[column]) if column in row else ""
                                      for column in columns)]) + " |"
           for link, row in sorted(links.items(), key=lambda item: (len(item[0]), item[0]))), ""]
+
+
+def _dram(figures):
+    """What the golden DRAM scheduler reaches: a row per kind of traffic, a column per part."""
+    prefix, rows, parts = "memory.model.", {}, []
+    for key, value in figures.items():
+        if key.startswith(prefix):
+            part, traffic = key.removeprefix(prefix).split(".", 1)
+            rows.setdefault(traffic, {})[part] = value
+            parts += [part] if part not in parts else []
+    if not rows:
+        return []
+    return [
+        "## Golden DRAM scheduler (docs/memory_dram.md)", "",
+        "Share of the data bus's time with data, of sequential traffic as a share of the "
+        "refresh-limited peak: `memory.model.<part>.<traffic>`.", "",
+        "| traffic | " + " | ".join(parts) + " |", "|---" * (len(parts) + 1) + "|",
+        *(f"| `{traffic}` | " + " | ".join(
+            to_text(row[part]) if part in row else "" for part in parts) + " |"
+          for traffic, row in sorted(rows.items())), ""]
 
 
 def _synthesis(figures):

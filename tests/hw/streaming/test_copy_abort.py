@@ -1,6 +1,5 @@
 """Copies that are ended early."""
 
-
 import pytest
 
 from golden.streaming import copy as golden

@@ -1,6 +1,5 @@
 """Defects that other DMA engines shipped, one test each."""
 
-
 import pytest
 
 from golden.streaming import copy as golden

@@ -32,6 +32,7 @@ from hw.config.constants import (
     SUMMARY_SUM_BITS,
     WEIGHT_BITS,
 )
+from hw.config.memory import MemoryConfig
 from hw.config.streaming import WIRE_FORMATS, StreamingConfig
 
 __all__ = [
@@ -62,5 +63,6 @@ __all__ = [
     "SUMMARY_SUM_BITS",
     "WEIGHT_BITS",
     "AttentionConfig",
+    "MemoryConfig",
     "StreamingConfig",
 ]

@@ -10,7 +10,7 @@ from golden.memory.device import Load as GoldenLoad
 from golden.memory.image import ALL_BYTES, Image
 from golden.memory.messages import Drs, MetaField, Ndr, Req, ReqOp, Rwd, RwdOp
 from hw.config.memory import MemoryConfig
-from hw.memory.endpoint import Endpoint, endpoint_slot_count
+from hw.memory.endpoint import RESPONSES, Endpoint, endpoint_slot_count
 from hw.memory.endpoint_slots import EndpointSlots
 from hw.memory.layouts import MetaAction, Operation, Status
 from tests.hw.harness import plain, run_testbench
@@ -64,12 +64,12 @@ class Bench:
     the message should do, to an image each."""
 
     def __init__(self, messages, *, seed=0, stall=0.0, silent=False, missing=0.25, hold=4,
-                 reset_cycle=None, poison_on_error=1, waiting=None):
+                 reset_cycle=None, poison_on_error=1, waiting=None, blocked=0):
         self.rng = random.Random(seed)
         self.stall, self.missing, self.hold, self.silent = stall, missing, hold, silent
         self.sent = [[m for m in messages if isinstance(m, kind)] for kind in (Req, Rwd)]
         self.reset_cycle, self.poison_on_error = reset_cycle, poison_on_error
-        self.waiting = waiting
+        self.waiting, self.blocked = waiting, blocked
         self.clear()
 
     def clear(self):
@@ -112,7 +112,8 @@ class Bench:
                         if offered[index] is not None:
                             ctx.set(port.payload, offered[index][0])
                     ctx.set(port.valid, offered[index] is not None)
-                ready = [self.rng.random() >= self.stall for _ in outs]
+                ready = [self.rng.random() >= self.stall and (
+                    port is dut.o or cycle >= self.blocked) for port in outs]
                 for port, value in zip(outs, ready, strict=True):
                     ctx.set(port.ready, value)
                 _, _, *seen = await ctx.tick().sample(
@@ -303,6 +304,12 @@ def test_slots_run_out_without_answers():
     assert len(bench.cycles["o"]) == endpoint_slot_count(CONFIG) == 16
     assert len(bench.cycles["i_request"]) == 16 + 8  # one per slot, and one per buffer
     assert bench.tags == set(range(16))
+
+
+@pytest.mark.parametrize("make", [read_of, write_of])
+def test_no_response_is_lost_when_the_link_takes_none(make):
+    bench = Bench([make(number) for number in range(14)], missing=0, blocked=50).run().check_end()
+    assert sum(cycle < 50 for cycle in bench.cycles["i"]) == RESPONSES
 
 
 def test_hints_and_violations_need_no_slot():

@@ -5,7 +5,7 @@ from hw.attention.layouts import Error
 from hw.config import AttentionConfig
 from tests.append_system import AppendScene, AppendSystem
 from tests.hw.harness import run_stream_test
-from tests.hw.memory import SLVERR, Fault, MemoryModel
+from tests.hw.memory_model import SLVERR, Fault, MemoryModel
 
 
 def resident(head_dim=32, memory_bytes=16, lanes=4, **options):

@@ -14,7 +14,7 @@ from hw.attention.row_writer import RowWriter
 from hw.config import AttentionConfig
 from hw.presets import PRESETS
 from tests.hw.harness import run_stream_test
-from tests.hw.memory import MemoryModel
+from tests.hw.memory_model import MemoryModel
 
 TINY = PRESETS["tiny"].attention
 STREAMED = AttentionConfig(head_dim=32, code_bits=64, lanes=16, max_tokens=256, memory_bytes=16,

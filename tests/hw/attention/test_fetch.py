@@ -7,7 +7,7 @@ from hw.attention.layouts import Error, Kind
 from hw.config import AttentionConfig
 from tests.fetch_system import FetchSystem, Scene
 from tests.hw.harness import run_stream_test
-from tests.hw.memory import SLVERR, Fault, MemoryModel
+from tests.hw.memory_model import SLVERR, Fault, MemoryModel
 
 SIZE = 1 << 15
 

@@ -4,7 +4,7 @@ from golden.selection import Select
 from hw.attention.retrieval import Retrieval
 from tests.hw.attention.loaded import Loaded
 from tests.hw.harness import run_stream_test
-from tests.hw.memory import MemoryModel
+from tests.hw.memory_model import MemoryModel
 from tests.retrieval_scenes import (
     Scene,
     config_name,

@@ -7,7 +7,7 @@ from hw.attention.row_reader import RowReader
 from hw.config import AttentionConfig
 from hw.presets import PRESETS
 from tests.hw.harness import run_stream_test
-from tests.hw.memory import DECERR, SLVERR, Fault, MemoryModel
+from tests.hw.memory_model import DECERR, SLVERR, Fault, MemoryModel
 
 TINY = PRESETS["tiny"].attention
 SIZE = 4096

@@ -16,7 +16,7 @@ from sim.attention.layout import place
 from sim.attention.random_work import random_append, random_query, weights
 from sim.attention.twin import expected_results
 from tests.hw.harness import run_stream_test
-from tests.hw.memory import MemoryModel
+from tests.hw.memory_model import MemoryModel
 
 TOKENS = 20
 

@@ -4,7 +4,7 @@ import pytest
 
 from hw.bus.item_reader import ItemReader
 from tests.hw.harness import run_stream_test
-from tests.hw.memory import Fault, MemoryModel
+from tests.hw.memory_model import Fault, MemoryModel
 
 SIZES = [(8, 64), (16, 64), (64, 64), (8, 16), (16, 16), (64, 16), (8, 8), (32, 8)]
 

@@ -6,7 +6,7 @@ from hw.bus import axi4, axil
 from hw.bus.read_mux import ReadMux
 from hw.bus.read_port import ReadPort
 from tests.hw.harness import run_stream_test
-from tests.hw.memory import MemoryModel
+from tests.hw.memory_model import MemoryModel
 
 
 def requests(rng, count):

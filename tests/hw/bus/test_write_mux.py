@@ -6,7 +6,7 @@ from hw.bus import axi4
 from hw.bus.write_mux import WriteMux
 from hw.bus.write_port import WritePort
 from tests.hw.harness import run_stream_test
-from tests.hw.memory import SLVERR, Fault, MemoryModel
+from tests.hw.memory_model import SLVERR, Fault, MemoryModel
 
 REGION = 1024
 

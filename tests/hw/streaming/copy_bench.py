@@ -4,7 +4,7 @@ import random
 
 from hw.streaming.copy import CopyEngine
 from tests.hw.harness import run_stream_test
-from tests.hw.memory import Fault, MemoryModel
+from tests.hw.memory_model import Fault, MemoryModel
 from tests.hw.streaming.copies import Scene, fields, window_fields
 
 SIZE = 1 << 15

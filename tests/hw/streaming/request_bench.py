@@ -7,7 +7,7 @@ from hw.config import StreamingConfig
 from hw.streaming.record import RECORD_BYTES
 from hw.streaming.requests import Requests, slot_count
 from tests.hw.harness import find_port, plain, run_testbench
-from tests.hw.memory import SLVERR, Fault, MemoryModel
+from tests.hw.memory_model import SLVERR, Fault, MemoryModel
 from tests.hw.streaming.records import bad_fields, make_record, pack_record
 from tests.hw.streaming.request_model import IDS, WATCHED, RequestModel
 

@@ -14,7 +14,7 @@ from hw.config import StreamingConfig
 from hw.streaming.arrival import Arrival
 from hw.streaming.layouts import Outcome, Reason
 from tests.hw.harness import plain, run_testbench
-from tests.hw.memory import SLVERR, Fault, MemoryModel
+from tests.hw.memory_model import SLVERR, Fault, MemoryModel
 from tests.hw.streaming.frames import header_of, link_beats
 from tests.rtl.streaming_unit.scenes import make_prompt
 

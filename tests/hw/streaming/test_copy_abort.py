@@ -7,7 +7,7 @@ from golden.streaming.copy import Copy
 from hw.streaming.copy import CopyEngine
 from hw.streaming.layouts import CopyError
 from tests.hw.harness import run_stream_test
-from tests.hw.memory import MemoryModel
+from tests.hw.memory_model import MemoryModel
 from tests.hw.streaming.copies import fields, make_config, window_fields
 from tests.hw.streaming.copy_bench import SIZE, Bench, frames_of, ticks
 

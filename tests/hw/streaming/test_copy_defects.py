@@ -7,7 +7,7 @@ from golden.streaming.copy import Copy
 from hw.streaming.copy import CopyEngine
 from hw.streaming.copy_reader import CopyReader
 from tests.hw.harness import run_stream_test
-from tests.hw.memory import MemoryModel
+from tests.hw.memory_model import MemoryModel
 from tests.hw.streaming.copies import fields, make_config
 from tests.hw.streaming.copy_bench import SIZE, Bench, ticks, watch
 

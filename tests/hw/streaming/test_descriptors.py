@@ -10,7 +10,7 @@ from golden.streaming.copy import Copy
 from hw.streaming.descriptor_fetch import DescriptorFetch
 from hw.streaming.descriptors import Descriptors, descriptor
 from tests.hw.harness import run_stream_test
-from tests.hw.memory import Fault, MemoryModel
+from tests.hw.memory_model import Fault, MemoryModel
 from tests.hw.streaming.copies import fields, make_config
 
 SIZE = 1 << 14

@@ -7,7 +7,7 @@ from hw.config import StreamingConfig
 from hw.streaming.layouts import Route
 from hw.streaming.loader import Loader
 from tests.hw.harness import run_stream_test
-from tests.hw.memory import SLVERR, Fault, MemoryModel
+from tests.hw.memory_model import SLVERR, Fault, MemoryModel
 
 BASE = 0x340
 ITEM = struct.Struct("<HBBIII")

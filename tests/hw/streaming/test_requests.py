@@ -6,7 +6,7 @@ import pytest
 
 from hw.streaming.requests import Requests, slot_count
 from tests.hw.harness import run_stream_test
-from tests.hw.memory import MemoryModel
+from tests.hw.memory_model import MemoryModel
 from tests.hw.streaming.records import bad_fields, make_record, pack_record
 from tests.hw.streaming.request_bench import RECORDS, Bench, Rates, make_config
 

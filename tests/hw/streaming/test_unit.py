@@ -14,7 +14,7 @@ from hw.streaming.register_map import address_of
 from hw.streaming.unit import StreamingUnit
 from sim.streaming.prompt import Prompt
 from tests.hw.harness import run_testbench
-from tests.hw.memory import MemoryModel
+from tests.hw.memory_model import MemoryModel
 
 CONFIG = replace(PRESETS["tiny"].streaming, chunk_tokens=16, chunks=4, table_pages=8,
                  formats=("INT8", "MXINT8"))

@@ -13,7 +13,7 @@ from hw.streaming.write_tracker import WriteTracker
 from hw.streaming.writer import PageWriter, PlacementQueue
 from tests.hw.harness import plain as unwrapped
 from tests.hw.harness import run_stream_test
-from tests.hw.memory import SLVERR, Fault, MemoryModel
+from tests.hw.memory_model import SLVERR, Fault, MemoryModel
 from tests.writer_system import WriterScene, WriterSystem
 
 SIZE = 1 << 17

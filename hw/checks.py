@@ -18,3 +18,10 @@ def check_int(name, value, *, minimum=None, maximum=None):
     if maximum is not None and value > maximum:
         raise ValueError(f"{name} must be at most {maximum}, not {value!r}")
     return value
+
+
+def check_config(owner, config, kind):
+    """Return ``config`` if it is a ``kind``, otherwise raise TypeError that names ``owner``."""
+    if not isinstance(config, kind):
+        raise TypeError(f"{owner} config must be a {kind.__name__}, not {config!r}")
+    return config

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from hw.config import AttentionConfig, MemoryConfig, StreamingConfig
+from hw.config import AttentionConfig, StreamingConfig
 
 __all__ = ["PRESETS", "Preset"]
 
@@ -13,7 +13,6 @@ class Preset:
 
     attention: AttentionConfig
     streaming: StreamingConfig
-    memory: MemoryConfig
 
 
 PRESETS = {
@@ -27,10 +26,6 @@ PRESETS = {
             head_dim=32, bus_bytes=8, chunk_tokens=256, chunks=64, table_pages=256, windows=2,
             outstanding=4, bursts=16, address_bits=32,
         ),
-        memory=MemoryConfig(
-            read_queue=16, write_queue=16, lines=32, ports=1, port_lines=16, cxl_requests=16,
-            cxl_data=8, decoders=2, windows=4, pages=256, near_frames=64, far_frames=256,
-        ),
     ),
     # One KV head of a small model beside an embedded accelerator.
     "edge": Preset(
@@ -40,9 +35,6 @@ PRESETS = {
         ),
         streaming=StreamingConfig(
             head_dim=64, bus_bytes=16, chunks=256, table_pages=2048, outstanding=8,
-        ),
-        memory=MemoryConfig(
-            port_bytes=32, pages=4096, near_frames=1024, far_frames=4096,
         ),
     ),
     # 128 K tokens; the codes outgrow the chip and are streamed from memory.
@@ -55,11 +47,6 @@ PRESETS = {
         streaming=StreamingConfig(
             head_dim=128, bus_bytes=64, exponent_block=128, chunks=4096, table_pages=65536,
             windows=16, outstanding=16, bursts=64,
-        ),
-        memory=MemoryConfig(
-            lines=128, ports=4, port_bytes=64, port_lines=64, cxl_requests=64, cxl_data=32,
-            retry_depth=128, decoders=8, windows=32, page_log2=18, pages=65536,
-            near_frames=16384, far_frames=65536,
         ),
     ),
 }

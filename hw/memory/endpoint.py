@@ -4,6 +4,7 @@ from amaranth.hdl import C, Cat, Module, Mux, Signal
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.checks import check_config
 from hw.config.memory import MemoryConfig
 from hw.memory.endpoint_slots import EndpointSlots, pending_message
 from hw.memory.layouts import (
@@ -129,9 +130,7 @@ class Endpoint(wiring.Component):
     """
 
     def __init__(self, config: MemoryConfig):
-        if not isinstance(config, MemoryConfig):
-            raise TypeError(f"Endpoint config must be a MemoryConfig, not {config!r}")
-        self._config = config
+        self._config = check_config("Endpoint", config, MemoryConfig)
         thresholds = data.ArrayLayout(WAITING_BITS, LEVELS)
         super().__init__({
             "context": In(CONTEXT_BITS),

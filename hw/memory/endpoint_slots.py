@@ -21,6 +21,7 @@ class EndpointSlots(wiring.Component):
     """Gives a free slot to each request, and finds what is in it when the response comes.
 
     After reset all slots are free: a counter hands out each for the first time, a queue later.
+    (A bit per slot, as in `hw.attention.slots.SlotPool`, would need a search over all of them.)
 
     **Latency**: 1 cycle from ``find`` to ``found``. A slot can be taken again 3 cycles after
     ``find``.

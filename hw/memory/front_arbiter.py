@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.checks import check_int
+from hw.checks import check_config, check_int
 from hw.config.memory import MemoryConfig
 from hw.memory.layouts import line_request
 from hw.stream import SkidBuffer
@@ -44,9 +44,7 @@ class FrontArbiter(wiring.Component):
     """
 
     def __init__(self, config: MemoryConfig, *, count: int, bound: int = 16):
-        if not isinstance(config, MemoryConfig):
-            raise TypeError(f"FrontArbiter config must be a MemoryConfig, not {config!r}")
-        self._config = config
+        self._config = check_config("FrontArbiter", config, MemoryConfig)
         self._count = check_int("FrontArbiter count", count, minimum=1)
         self._bound = check_int("FrontArbiter bound", bound, minimum=1, maximum=255)
         super().__init__({

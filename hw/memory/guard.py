@@ -4,6 +4,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.checks import check_config
 from hw.config import MemoryConfig
 from hw.memory.layouts import CONTEXT_BITS
 from hw.stream import Queue, SkidBuffer
@@ -71,9 +72,7 @@ class Guard(wiring.Component):
     """
 
     def __init__(self, config: MemoryConfig, shape):
-        if not isinstance(config, MemoryConfig):
-            raise TypeError(f"Guard config must be a MemoryConfig, not {config!r}")
-        self._config = config
+        self._config = check_config("Guard", config, MemoryConfig)
         self._shape = shape
         request = {"line": config.host_line_bits, "context": CONTEXT_BITS, "write": 1,
                    "payload": shape}

@@ -117,11 +117,14 @@ def test_one_word_with_more_errors(count, lost):
     (LineEncoder, ENCODER_LATENCY), (LineDecoder, DECODER_LATENCY)])
 def test_reset_in_mid_stream_leaves_nothing(unit, latency):
     dut, reset = unit(), Signal()
-    seen = []
+    seen, lines = [], []
+    words = np.array([[1, 0, 0, 0, 0, 0, 0, 0], [2, 0, 0, 0, 0, 0, 0, 0]], "<u8").view(np.uint8)
+    sent = stored(words, ecc.encode_line(words)) if unit is LineDecoder else [
+        {"data": as_int(line)} for line in words]
 
     async def bench(ctx):
         ctx.set(dut.i.valid, 1)
-        ctx.set(dut.i.payload.data, 1)
+        ctx.set(dut.i.payload, sent[0])
         await ctx.tick().repeat(latency + 3)
         assert ctx.get(dut.o.valid)
         ctx.set(reset, 1)
@@ -131,9 +134,17 @@ def test_reset_in_mid_stream_leaves_nothing(unit, latency):
         ctx.set(dut.o.ready, 1)
         for cycle in range(3 * latency):
             ctx.set(dut.i.valid, cycle == latency)
-            ctx.set(dut.i.payload.data, 2)
-            _, _, valid = await ctx.tick().sample(dut.o.valid)
+            ctx.set(dut.i.payload, sent[1])
+            _, _, valid, line = await ctx.tick().sample(dut.o.valid, dut.o.payload)
             seen.append(valid)
+            if valid:
+                lines.append(line.data)
 
     run_testbench(ResetInserter(reset)(dut), bench)
     assert seen == [int(cycle == 2 * latency) for cycle in range(3 * latency)]
+    assert lines == [2]
+
+
+def test_statuses_are_those_of_golden():
+    assert {each.name: each.value for each in WordStatus} == {
+        each.name: each.value for each in ecc.Status}

@@ -11,11 +11,13 @@ from golden.memory.image import ALL_BYTES, Image
 from golden.memory.messages import Drs, MetaField, Ndr, Req, ReqOp, Rwd, RwdOp
 from hw.config.memory import MemoryConfig
 from hw.memory.endpoint import RESPONSES, Endpoint, endpoint_slot_count
+from hw.memory.endpoint import Req as RequestOpcode
+from hw.memory.endpoint import Rwd as DataOpcode
 from hw.memory.endpoint_slots import EndpointSlots
 from hw.memory.layouts import MetaAction, Operation, Status
 from tests.hw.harness import plain, run_testbench
 
-CONFIG = MemoryConfig(cxl_requests=8, cxl_data=4, tag_bits=5, port_lines=16)
+CONFIG = MemoryConfig(cxl_requests=8, cxl_data=4, tag_bits=5)
 LINES = 16
 RISES, FALLS = (40, 200, 600), (20, 150, 599)
 FIELDS = ("opcode", "snp_type", "meta_field", "meta_value", "tag", "tc", "ld_id")
@@ -328,6 +330,30 @@ def test_first_violation_is_logged():
     assert bench.log == {
         "valid": 1, "is_data": 0, "opcode": 12, "snp_type": 1, "meta_field": 3, "meta_value": 2,
         "tag": 7, "line": 5, "ld_id": 3}
+
+
+def test_log_is_cleared():
+    """Also in the cycle of a violation, which is then the first."""
+    dut = Endpoint(CONFIG)
+    tags = []
+
+    async def bench(ctx):
+        for cycle in range(16):
+            ctx.set(dut.i_request.valid, cycle in (1, 2, 8))
+            ctx.set(dut.i_request.payload, {"opcode": 15, "tag": cycle})
+            ctx.set(dut.clear_log, cycle in (9, 13))
+            _, _, log = await ctx.tick().sample(dut.log)
+            tags.append(log.tag if log.valid else None)
+
+    run_testbench(dut, bench)
+    assert tags == [None] * 3 + [1] * 7 + [8] * 4 + [None] * 2
+
+
+def test_opcodes_are_those_of_golden():
+    assert {"MEM_" + each.name: each.value for each in RequestOpcode} == {
+        each.name: each.value for each in ReqOp}
+    assert {"MEM_" + each.name: each.value for each in DataOpcode} == {
+        each.name: each.value for each in RwdOp if each != RwdOp.BI_CONFLICT}
 
 
 @pytest.mark.parametrize(("fields", "count"), [

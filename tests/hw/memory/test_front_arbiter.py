@@ -1,6 +1,7 @@
 import random
 
 import pytest
+from amaranth.hdl import ResetInserter, Signal
 
 from hw.config.memory import MemoryConfig
 from hw.memory.front_arbiter import FrontArbiter
@@ -114,6 +115,34 @@ def test_several_overdue():
     order, model, _ = run(4, 3, seed=1, cycles=80, qos=[15, 0, 1, 2])
     assert set(order) == {0, 1, 2, 3}
     assert model.most <= 3 + 2
+
+
+def test_reset_in_mid_stream_leaves_nothing():
+    """Neither requests, nor who was served, nor how often one was passed over."""
+    dut, reset = FrontArbiter(CONFIG, count=2, bound=3), Signal()
+    ports = [find_port(dut, f"i.{index}") for index in range(2)]
+    order = []
+
+    async def bench(ctx):
+        for index, port in enumerate(ports):
+            ctx.set(port.payload, {"qos": 1 - index, "tag": index})
+            ctx.set(port.valid, 1)
+        ctx.set(dut.o.ready, 1)
+        await ctx.tick().repeat(2)
+        ctx.set(dut.o.ready, 0)
+        await ctx.tick().repeat(3)
+        assert ctx.get(dut.o.valid)
+        ctx.set(reset, 1)
+        await ctx.tick()
+        ctx.set(reset, 0)
+        assert not ctx.get(dut.o.valid)
+        ctx.set(dut.o.ready, 1)
+        for _ in range(9):
+            _, _, valid, tag = await ctx.tick().sample(dut.o.valid, dut.o.payload.tag)
+            order.append(tag if valid else None)
+
+    run_testbench(ResetInserter(reset)(dut), bench)
+    assert order == [None, 0, 0, 0, 1, 0, 0, 0, 1]
 
 
 @pytest.mark.parametrize(("fields", "error", "text"), [

@@ -3,11 +3,12 @@
 import random
 
 import pytest
+from amaranth.hdl import ResetInserter, Signal
 
 from golden.memory import windows as golden
 from hw.config import MemoryConfig
 from hw.memory.guard import Guard, Refusal
-from tests.hw.harness import run_stream_test
+from tests.hw.harness import run_stream_test, run_testbench
 
 FULL = golden.Window(context=255, base=0, size=1 << 52)
 
@@ -90,6 +91,40 @@ def test_log_is_cleared(clears):
 def test_stalls(seed):
     rng = random.Random(seed)
     run(make_windows(rng, 8), make_requests(rng, 150), stall=0.5, seed=seed)
+
+
+def test_reset_in_mid_stream_leaves_nothing():
+    """Also what was about to be logged."""
+    dut, reset = Guard(MemoryConfig(windows=1), 8), Signal()
+    left = []
+
+    async def bench(ctx):
+        ctx.set(dut.i.valid, 1)
+        ctx.set(dut.i.payload.payload, 1)
+        await ctx.tick().repeat(12)
+        assert ctx.get(dut.o.valid)
+        assert not ctx.get(dut.i.ready)
+        ctx.set(reset, 1)
+        await ctx.tick()
+        ctx.set(reset, 0)
+        ctx.set(dut.o.ready, 1)
+        for cycle in range(20):
+            ctx.set(dut.i.valid, cycle == 3)
+            ctx.set(dut.i.payload.payload, 2)
+            _, _, valid, found, pulse, is_logged = await ctx.tick().sample(
+                dut.o.valid, dut.o.payload, dut.refused, dut.is_logged)
+            if valid:
+                left.append((cycle, found.payload, found.reason))
+            assert pulse == (cycle == 9)
+            assert is_logged == (cycle >= 9)
+
+    run_testbench(ResetInserter(reset)(dut), bench)
+    assert left == [(8, 2, Refusal.OUTSIDE)]
+
+
+def test_reasons_are_those_of_golden():
+    assert {each.name: each.value for each in Refusal} == {
+        each.name: each.value for each in golden.Refusal}
 
 
 def test_config_must_be_one():

@@ -5,7 +5,7 @@ import random
 import cocotb
 
 from golden.memory.windows import Guard, Window
-from sim.payload import pack
+from sim.payload import pack, unpack
 from sim.stream import StreamSink, StreamSource
 from sim.testbench import cycles, port_of, reset, start
 
@@ -51,4 +51,8 @@ async def judges_as_golden(dut, stall):
     assert got == [{**item, "reason": int(reason)}
                    for item, reason in zip(requests, reasons, strict=True)]
     await cycles(dut, 2)
-    assert int(dut.is_logged.value) == (golden.first is not None)
+    first = golden.first
+    assert int(dut.is_logged.value) == 1
+    assert unpack(port_of("logged"), dut.logged.value.to_unsigned()) == {
+        "reason": int(first.reason), "context": first.context, "line": first.address // 64,
+        "write": int(first.write)}

@@ -29,8 +29,8 @@ GROUPS = {**attention.GROUPS, **bare.GROUPS, "demo": demo, **streaming.GROUPS, *
 def main(arguments=None):
     parser = argparse.ArgumentParser(
         prog="python -m sim.bench",
-        description="Measure cycles, traffic and errors, and write build/bench/figures.json and "
-                    "docs/performance.md.")
+        description="Measure cycles, traffic and errors, and write build/bench/figures.json, "
+                    "docs/figures.json and docs/performance.md.")
     parser.add_argument("groups", nargs="*", metavar="GROUP",
                         help=f"what to measure: {', '.join(GROUPS)} (default: all)")
     options = parser.parse_args(arguments)

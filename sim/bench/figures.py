@@ -5,9 +5,11 @@ import json
 from hw.config import WIRE_FORMATS
 from sim.tools import BUILD, ROOT
 
-__all__ = ["ATTENTION", "FIGURES", "STREAMING", "merge_figures", "read_figures", "to_text",
-           "write_page"]
+__all__ = ["ATTENTION", "FIGURES", "STREAMING", "merge_figures", "read_figures", "to_page",
+           "to_text", "write_page"]
 
+# Kept with the sources, so that a run of a part writes the page with what others measured before.
+KEPT = ROOT / "docs" / "figures.json"
 FIGURES = BUILD / "bench" / "figures.json"
 PAGE = ROOT / "docs" / "performance.md"
 
@@ -65,16 +67,19 @@ STREAMING = (
 
 
 def merge_figures(figures):
-    """Add figures to the file; those with other keys stay."""
-    FIGURES.parent.mkdir(parents=True, exist_ok=True)
+    """Add figures to both files; those with other keys stay."""
     known = read_figures()
     known.update(figures)
-    FIGURES.write_text(json.dumps(dict(sorted(known.items())), indent=2) + "\n", encoding="utf-8")
+    text = json.dumps(dict(sorted(known.items())), indent=2) + "\n"
+    FIGURES.parent.mkdir(parents=True, exist_ok=True)
+    for path in (KEPT, FIGURES):
+        path.write_text(text, encoding="utf-8")
     return known
 
 
 def read_figures():
-    return json.loads(FIGURES.read_text(encoding="utf-8")) if FIGURES.exists() else {}
+    """All figures, as they were measured last."""
+    return json.loads(KEPT.read_text(encoding="utf-8"))
 
 
 def to_text(value):
@@ -87,15 +92,20 @@ def to_text(value):
 
 def write_page(figures):
     """Write docs/performance.md from the figures measured."""
+    PAGE.write_text(to_page(figures), encoding="utf-8")
+
+
+def to_page(figures):
+    """The text of docs/performance.md."""
     lines = [
         "# Performance", "",
-        "Written by `make bench` and `make synth` from `build/bench/figures.json`; do not edit. "
+        "Written by `make bench` and `make synth` from `docs/figures.json`; do not edit. "
         "Cycles are exact and the same on every machine.", "",
     ]
     lines += [*_asked("Attention unit in simulation", ATTENTION, figures), *_errors(figures),
               *_asked("Streaming engine", STREAMING, figures), *_links(figures), *_dram(figures),
               *_synthesis(figures)]
-    PAGE.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def _errors(figures):

@@ -34,7 +34,7 @@ def main(arguments=None):
         prog="python -m sim.synth",
         description="Synthesize for a Lattice ECP5-85F (and for OSU 0.18 um cells where Debian's "
                     "qflow-tech-osu018 and opensta are installed), and add the figures to "
-                    "build/bench/figures.json and docs/performance.md.")
+                    "build/bench/figures.json, docs/figures.json and docs/performance.md.")
     parser.add_argument("--preset", choices=PRESETS, action="append",
                         help="may be repeated (default: tiny as a whole, edge part by part)")
     parser.add_argument("--only", metavar="NAME", help="designs whose name contains NAME")

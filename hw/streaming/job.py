@@ -17,10 +17,11 @@ class _State(enum.Enum, shape=3):
     IDLE = 0
     READY = 1     # wait until the scheduler takes entries
     LOAD = 2
-    START = 3
-    RUN = 4
-    DRAIN = 5     # nothing may be under way at the end
-    REPORT = 6
+    FAILED = 3
+    START = 4
+    RUN = 5
+    DRAIN = 6     # nothing may be under way at the end
+    REPORT = 7
 
 
 class JobControl(wiring.Component):
@@ -30,7 +31,7 @@ class JobControl(wiring.Component):
     given up, and the last write has been answered.
 
     **Latency**: from ``start`` to ``load`` 2 cycles, if the scheduler is ready; from the loader's
-    end to the scheduler's start 1 cycle.
+    end to the scheduler's start, or its abort where loading failed, 1 cycle.
 
     **Throughput**: one job at a time.
 
@@ -120,10 +121,11 @@ class JobControl(wiring.Component):
                     m.d.sync += state.eq(_State.LOAD)
             with m.Case(_State.LOAD):
                 with m.If(self.loaded):
-                    m.d.sync += state.eq(Mux(self.load_failed, _State.DRAIN, _State.START))
-                    with m.If(self.load_failed):
-                        m.d.sync += end.eq(JobEnd.LOAD)
-                        m.d.comb += self.give_up.eq(1)
+                    m.d.sync += state.eq(Mux(self.load_failed, _State.FAILED, _State.START))
+            with m.Case(_State.FAILED):
+                # A state of its own, since ``give_up`` resets all of the scheduler.
+                m.d.comb += self.give_up.eq(1)
+                m.d.sync += [state.eq(_State.DRAIN), end.eq(JobEnd.LOAD)]
             with m.Case(_State.START):
                 m.d.comb += self.run.eq(1)
                 m.d.sync += state.eq(_State.RUN)

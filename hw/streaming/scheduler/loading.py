@@ -82,8 +82,6 @@ class JobLoader(wiring.Component):
         policy, entry = self.policy, self.i_entry
         total = Signal(self.config.chunk_bits + 1)
         has_error = Signal()
-        # The entry as it was seen in LOAD, which it still is in ENTER: a path starts here.
-        held, is_free = Signal.like(entry.payload), Signal()
         m.d.comb += has_error.eq(self.error != LoadError.NONE)
         with m.FSM(name="state"):
             with m.State("CLEAR"):
@@ -91,17 +89,12 @@ class JobLoader(wiring.Component):
                     m.next = "LOAD"
             with m.State("LOAD"):
                 m.d.comb += [self.loading.eq(1), *read(self, entry.payload.chunk)]
-                m.d.sync += [
-                    held.eq(entry.payload),
-                    is_free.eq((entry.payload.stream_ticks == 0)
-                               | (entry.payload.compute_ticks == 0)),
-                ]
                 with m.If(self.start):
                     m.next = "CHECK"
                 with m.Elif(entry.valid):
                     m.next = "ENTER"
             with m.State("ENTER"), m.If(self.row.shown):
-                self._enter(m, total, has_error, held, is_free)
+                self._enter(m, total, has_error)
             with m.State("CHECK"):
                 m.next = "CLOSE"
                 with m.If(~has_error):
@@ -132,8 +125,9 @@ class JobLoader(wiring.Component):
     def _fail(self, m, error):
         m.d.sync += self.error.eq(error)
 
-    def _enter(self, m, total, has_error, entry, is_free):
+    def _enter(self, m, total, has_error):
         """Enter an entry whose chunk is shown, after the ends of the stages before."""
+        entry = self.i_entry.payload
         is_compute = entry.route == Route.COMPUTE
         mask = Mux(is_compute, 0b10, 0b01)
         closed = Mux(is_compute, self.closed[1], self.closed[0])
@@ -144,7 +138,7 @@ class JobLoader(wiring.Component):
             m.next = "LOAD"
         with m.If(has_error):
             m.d.comb += takes.eq(1)
-        with m.Elif(is_free):
+        with m.Elif((entry.stream_ticks == 0) | (entry.compute_ticks == 0)):
             m.d.comb += takes.eq(1)
             self._fail(m, LoadError.TICKS)
         with m.Elif((tasks[0] != Task.NONE) | (tasks[1] != Task.NONE)):
